@@ -1,0 +1,3 @@
+//! The Kubernetes edge: everything that is asked of an API server.
+
+pub(crate) mod client;
