@@ -1,8 +1,14 @@
 //! The pure core: no async, no I/O, no environment, clock, log or randomness.
 
+pub(crate) mod classify;
+pub(crate) mod compare;
+pub(crate) mod defaults;
 pub(crate) mod equal;
 pub(crate) mod finding;
 pub(crate) mod live;
 pub(crate) mod object;
+pub(crate) mod owners;
 pub(crate) mod release;
 pub(crate) mod schema;
+pub(crate) mod security;
+pub(crate) mod writers;

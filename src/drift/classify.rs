@@ -1,0 +1,570 @@
+//! From differences to findings: who did it, why, and whether it counts (design.md §5.4, §5.5, §7). Knows nothing of how
+//! objects were read. What only a look-up can settle (is there an autoscaler?) is returned as a question.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::compare::{Comparison, Difference, Nature, Remark, compare};
+use super::defaults::Fill;
+use super::finding::{ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict};
+use super::object::{FieldPath, Gvk, ObjectRef};
+use super::owners::{EntryId, Owners};
+use super::schema::Schema;
+use super::security::{self, Relevance};
+use super::writers::{self, Subject};
+
+/// Helm's own hand in one release: under which names it writes objects, and until when it did (design.md §5.5).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hand {
+    /// More names under which Helm writes, globs; beside the well-known ones.
+    pub(crate) managers: Vec<String>,
+    /// The manager that owns the record's payload, when that is not a person's tool.
+    pub(crate) record_owner: Option<String>,
+    /// When that manager last wrote the record. Without it every write of Helm's managers counts as its own.
+    pub(crate) window_end: Option<Timestamp>,
+    /// The record was moved or rewritten by a person's tool: Helm's managers are the owners of each object's ownership annotations.
+    pub(crate) rewritten: bool,
+    /// A value that Helm's manager alone holds may have been rewritten at admission.
+    pub(crate) admission_excuse: bool,
+}
+
+/// Names under which Helm and its controllers write objects.
+const HELM_MANAGERS: &[&str] = &["helm", "helm3", "helm-controller", "terraform-provider-helm*"];
+
+/// managedFields times have one-second steps, and the record is written before the last objects settle.
+const SLACK: SignedDuration = SignedDuration::from_secs(2);
+
+/// What else the judgement of one object needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances<'a> {
+    pub(crate) hand: &'a Hand,
+    pub(crate) apply_method: ApplyMethod,
+    /// The record has subcharts, so an upgrade needs a chart that it does not hold.
+    pub(crate) has_subcharts: bool,
+    /// The same object as a pending or failed newest revision wants it; `Some(None)`: that revision has it no more.
+    pub(crate) upgrade: Option<Option<&'a Value>>,
+    /// The same object as failed revisions that are still stored wanted it, while the newest is deployed.
+    pub(crate) failed: &'a [&'a Value],
+}
+
+/// What must be looked up before a finding is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Does an autoscaler target this object?
+    Autoscaled,
+}
+
+/// A finding, and the question whose "yes" makes it expected.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) finding: Finding,
+    pub(crate) question: Option<Question>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// The desired side of one comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) object: &'a ObjectRef,
+    pub(crate) source: Option<&'a str>,
+    pub(crate) body: &'a Value,
+}
+
+/// Judges one object that was found.
+pub(crate) fn judge(wanted: Wanted<'_>, live: &Value, schema: Option<&Schema>, circumstances: Circumstances<'_>) -> Judgement {
+    let owners = Owners::of(live);
+    let gvk = &wanted.object.gvk;
+    let Comparison { differences, remarks } = compare(gvk, wanted.body, live, schema, &owners);
+    let against = |body: &Value| compare(gvk, body, live, schema, &owners).differences;
+    let mut judge = Judge {
+        wanted,
+        circumstances,
+        upgrade: circumstances.upgrade.map(|body| body.map(against)),
+        failed: if differences.is_empty() { Vec::new() } else { circumstances.failed.iter().map(|body| against(body)).collect() },
+        roles: roles(&owners, circumstances.hand),
+        owners,
+        judgement: Judgement::default(),
+    };
+    for difference in &differences {
+        judge.difference(difference);
+    }
+    judge.remarks(remarks, schema.is_some_and(|schema| schema.has(gvk)));
+    judge.judgement
+}
+
+/// What an entry is to the release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Helm, within its window.
+    Helm,
+    /// Helm's name, after its window.
+    Late,
+    /// A stand-in for owners nobody knows.
+    Trace,
+    Other,
+}
+
+fn roles(owners: &Owners, hand: &Hand) -> Vec<Role> {
+    let annotators: Vec<&str> = if hand.rewritten {
+        let node = owners.root.field("metadata").and_then(|node| node.field("annotations")).and_then(|node| node.field("meta.helm.sh/release-name"));
+        node.map(|node| node.holders()).unwrap_or_default().iter().filter_map(|id| owners.entries.get(*id)).map(|entry| entry.manager.name.as_str()).collect()
+    } else {
+        Vec::new()
+    };
+    owners
+        .entries
+        .iter()
+        .map(|entry| {
+            let name = entry.manager.name.as_str();
+            let is_helm = HELM_MANAGERS.iter().any(|pattern| writers::glob(pattern, name))
+                || hand.managers.iter().any(|pattern| writers::glob(pattern, name))
+                || hand.record_owner.as_deref() == Some(name)
+                || (annotators.contains(&name) && !writers::is_persons_tool(name));
+            match hand.window_end {
+                _ if entry.is_trace() => Role::Trace,
+                _ if !is_helm => Role::Other,
+                Some(end) if entry.manager.time.is_none_or(|time| time > end + SLACK) => Role::Late,
+                _ => Role::Helm,
+            }
+        })
+        .collect()
+}
+
+/// What one part of a live-only value turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// No difference: a default, an allocation, or Helm's own.
+    Nothing,
+    /// Nobody holds it: set at admission.
+    Unowned,
+    /// Its owner's traces were wiped.
+    Untraceable,
+    Known(Cause),
+    Drift(Cause),
+}
+
+/// The verdict on a live-only value as a whole.
+#[derive(Debug, Default)]
+struct Sum {
+    unowned: bool,
+    untraceable: bool,
+    known: Option<Cause>,
+    drift: Option<Cause>,
+    /// Holders of the parts that decide.
+    drifted_by: Vec<EntryId>,
+    known_by: Vec<EntryId>,
+}
+
+struct Judge<'a> {
+    wanted: Wanted<'a>,
+    circumstances: Circumstances<'a>,
+    /// Differences of live to the pending or failed revision's object.
+    upgrade: Option<Option<Vec<Difference>>>,
+    failed: Vec<Vec<Difference>>,
+    roles: Vec<Role>,
+    owners: Owners,
+    judgement: Judgement,
+}
+
+impl Judge<'_> {
+    fn difference(&mut self, difference: &Difference) {
+        if self.fits_upgrade(difference) {
+            return self.expected(difference, Cause::Upgrade, &difference.holders);
+        }
+        match (difference.change, difference.nature) {
+            (Change::Added, _) => self.added(difference),
+            (Change::Removed, _) => self.removed(difference),
+            (_, Nature::DroppedZero) => self.dropped_zero(difference),
+            (_, Nature::ExtraInside) => self.extra_inside(difference),
+            (_, Nature::Reordered) => self.expected(difference, Cause::Bookkeeping, &difference.holders),
+            (_, Nature::Plain) => self.changed(difference),
+        }
+    }
+
+    /// Live holds what the pending or failed revision wants here (design.md §6).
+    fn fits_upgrade(&self, difference: &Difference) -> bool {
+        matches!(&self.upgrade, Some(Some(differences)) if !touches(differences, &difference.path))
+    }
+
+    fn role(&self, id: EntryId) -> Role {
+        self.roles.get(id).copied().unwrap_or(Role::Other)
+    }
+
+    fn all(&self, holders: &[EntryId], role: Role) -> bool {
+        !holders.is_empty() && holders.iter().all(|id| self.role(*id) == role)
+    }
+
+    fn any(&self, holders: &[EntryId], role: Role) -> bool {
+        holders.iter().any(|id| self.role(*id) == role)
+    }
+
+    fn managers(&self, holders: &[EntryId]) -> Vec<&Manager> {
+        holders.iter().filter_map(|id| self.owners.entries.get(*id)).map(|entry| &entry.manager).collect()
+    }
+
+    fn known(&self, path: &FieldPath, holders: &[EntryId]) -> Option<Cause> {
+        // What Helm wrote itself beside a controller is no evidence against the controller.
+        let others: Vec<EntryId> = holders.iter().copied().filter(|id| self.role(*id) != Role::Helm).collect();
+        let subject = Subject { gvk: &self.wanted.object.gvk, desired: self.wanted.body };
+        writers::known(subject, path, &self.managers(&others))
+    }
+
+    /// A value that live has in addition, apart from what it is made of.
+    fn part(&self, difference: &Difference) -> Part {
+        let holders = &difference.holders;
+        match difference.fill {
+            Some(Fill::Default | Fill::Allocated) => return Part::Nothing,
+            Some(Fill::NodePort) if holders.iter().all(|id| self.role(*id) == Role::Helm) => return Part::Nothing,
+            Some(Fill::NodePort) | None => {}
+        }
+        if self.owners.absent || self.all(holders, Role::Trace) {
+            return Part::Untraceable;
+        }
+        if holders.is_empty() {
+            return if is_replicas(&difference.path) { Part::Drift(Cause::Unattributed) } else { Part::Unowned };
+        }
+        if self.any(holders, Role::Helm) {
+            return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
+        }
+        if let Some(cause) = self.known(&difference.path, holders) {
+            return Part::Known(cause);
+        }
+        Part::Drift(if self.any(holders, Role::Late) { Cause::ForgedName } else { Cause::Added })
+    }
+
+    /// A failed revision wanted it, the current one does not: left behind by the failure.
+    fn left_behind(&self, path: &FieldPath) -> bool {
+        self.failed.iter().any(|differences| !touches(differences, path))
+    }
+
+    fn sum(&self, difference: &Difference, sum: &mut Sum) {
+        if difference.fill.is_some_and(|fill| fill != Fill::NodePort) {
+            return;
+        }
+        if !difference.parts.is_empty() {
+            return difference.parts.iter().for_each(|part| self.sum(part, sum));
+        }
+        match self.part(difference) {
+            Part::Nothing => {}
+            Part::Unowned => sum.unowned = true,
+            Part::Untraceable => sum.untraceable = true,
+            Part::Known(cause) => {
+                sum.known = sum.known.or(Some(cause));
+                sum.known_by.extend(&difference.holders);
+            }
+            Part::Drift(cause) => {
+                sum.drift = Some(sum.drift.map_or(cause, |before| before.min(cause)));
+                sum.drifted_by.extend(&difference.holders);
+            }
+        }
+    }
+
+    fn added(&mut self, difference: &Difference) {
+        let mut sum = Sum::default();
+        self.sum(difference, &mut sum);
+        let is_item = difference.path.last_field().is_none();
+        if (sum.drift.is_some() || sum.untraceable) && sum.known.is_some() && !difference.parts.is_empty() && !is_item {
+            // Expected and unexpected parts under one root are told apart.
+            return difference.parts.iter().for_each(|part| self.added(part));
+        }
+        if let Some(cause) = sum.drift {
+            let question = (is_replicas(&difference.path) && self.may_be_scaled(&sum.drifted_by)).then_some(Question::Autoscaled);
+            self.push(difference, Verdict::Drift, Some(cause), None, &distinct(sum.drifted_by), question);
+        } else if sum.untraceable {
+            let note = "nobody's managedFields entry holds it: someone may have wiped the traces";
+            self.push(difference, Verdict::Unverified, Some(Cause::Unattributed), Some(note), &[], None);
+        } else if let Some(cause) = sum.known {
+            self.expected(difference, cause, &distinct(sum.known_by));
+        } else if sum.unowned {
+            self.unowned(difference);
+        }
+    }
+
+    fn unowned(&mut self, difference: &Difference) {
+        if self.relevance(difference) != Relevance::None {
+            self.notice(
+                NoticeReason::UnattributedAddition,
+                format!("{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed", difference.path),
+            );
+        }
+        self.push(difference, Verdict::Expected, Some(Cause::Admission), Some("held by nobody: set at admission"), &[], None);
+    }
+
+    fn relevance(&self, difference: &Difference) -> Relevance {
+        security::relevance(&self.wanted.object.gvk, &difference.path, [difference.desired.as_ref(), difference.live.as_ref()])
+    }
+
+    fn removed(&mut self, difference: &Difference) {
+        self.push(difference, Verdict::Drift, Some(Cause::Removed), None, &[], None);
+    }
+
+    /// Desired is a zero that the server does not store: judged as if desired were absent, reported as changed.
+    fn dropped_zero(&mut self, difference: &Difference) {
+        match self.part(difference) {
+            Part::Nothing | Part::Unowned => {}
+            Part::Known(cause) => self.expected(difference, cause, &difference.holders),
+            Part::Untraceable | Part::Drift(_) => self.changed(difference),
+        }
+    }
+
+    fn extra_inside(&mut self, difference: &Difference) {
+        let holders = &difference.holders;
+        let explained = difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated)));
+        if explained || self.any(holders, Role::Helm) || (holders.is_empty() && !self.owners.absent) {
+            return;
+        }
+        self.changed(difference);
+    }
+
+    fn changed(&mut self, difference: &Difference) {
+        let holders = &difference.holders;
+        if let Some(cause) = self.known(&difference.path, holders) {
+            return self.expected(difference, cause, holders);
+        }
+        if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
+            let note = "rewritten while Helm wrote it";
+            return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
+        }
+        let cause = if holders.is_empty() {
+            Cause::Unattributed
+        } else if self.any(holders, Role::Late) && holders.iter().all(|id| matches!(self.role(*id), Role::Late | Role::Helm)) {
+            Cause::ForgedName
+        } else {
+            Cause::Edited
+        };
+        let question = (is_replicas(&difference.path) && self.may_be_scaled(holders)).then_some(Question::Autoscaled);
+        self.push(difference, Verdict::Drift, Some(cause), None, holders, question);
+    }
+
+    /// Nobody, or somebody who scales for autoscalers, holds the replicas.
+    fn may_be_scaled(&self, holders: &[EntryId]) -> bool {
+        self.managers(holders).iter().all(|manager| writers::may_scale(&manager.name))
+    }
+
+    fn expected(&mut self, difference: &Difference, cause: Cause, holders: &[EntryId]) {
+        self.push(difference, Verdict::Expected, Some(cause), None, holders, None);
+    }
+
+    fn notice(&mut self, reason: NoticeReason, message: String) {
+        self.judgement.notices.push(Notice { object: Some(self.wanted.object.clone()), reason, message });
+    }
+
+    fn push(&mut self, difference: &Difference, verdict: Verdict, cause: Option<Cause>, note: Option<&str>, holders: &[EntryId], question: Option<Question>) {
+        let gvk = &self.wanted.object.gvk;
+        let (manager, managers) = if difference.change == Change::Removed { (None, Vec::new()) } else { self.owners.named(holders) };
+        let class = class(verdict, cause, manager.as_ref());
+        let severity = class
+            .map(|class| security::severity(gvk, difference.change, Some(&difference.path), [difference.desired.as_ref(), difference.live.as_ref()], class));
+        self.judgement.candidates.push(Candidate {
+            finding: Finding {
+                object: self.wanted.object.clone(),
+                source: self.wanted.source.map(str::to_owned),
+                change: difference.change,
+                desired: shown(gvk, &difference.path, difference.desired.as_ref()),
+                live: shown(gvk, &difference.path, difference.live.as_ref()),
+                path: Some(difference.path.clone()),
+                pointer: Some(difference.pointer.clone()),
+                manager,
+                managers,
+                verdict,
+                cause,
+                class,
+                severity,
+                rule: None,
+                note: note.map(str::to_owned),
+                fix: fix(verdict, difference.change, gvk, &difference.path, self.circumstances),
+            },
+            question,
+        });
+    }
+
+    fn remarks(&mut self, remarks: Vec<Remark>, typed: bool) {
+        for remark in remarks {
+            match remark {
+                Remark::Pruned(path) => self.notice(NoticeReason::Pruned, format!("{path} is unknown to the schema: the server does not store it")),
+                Remark::DuplicateItem(path) => self.notice(NoticeReason::DuplicateKey, format!("{path} is in the manifest more than once")),
+            }
+        }
+        if self.owners.absent {
+            self.notice(NoticeReason::NoManagedFields, "the object has no managedFields: who changed it cannot be told".to_owned());
+        }
+        if !typed {
+            let kind = &self.wanted.object.gvk;
+            self.notice(
+                NoticeReason::TypesMissing,
+                format!("the cluster gives no types for {} {}: list keys are taken from managedFields", kind.api_version(), kind.kind),
+            );
+        }
+    }
+}
+
+/// Settles a finding whose question was answered with yes.
+pub(crate) fn autoscaled(finding: &mut Finding) {
+    finding.verdict = Verdict::Expected;
+    finding.cause = Some(Cause::Autoscaler);
+    finding.class = Some(Class::A);
+    finding.severity = Some(Severity::P3);
+    finding.fix = Fix::None;
+}
+
+/// A finding about an object as a whole.
+pub(crate) fn whole(wanted: Wanted<'_>, change: Change, verdict: Verdict, cause: Option<Cause>, note: Option<String>) -> Finding {
+    let gvk = &wanted.object.gvk;
+    let class = class(verdict, cause, None);
+    let body = match change {
+        Change::Missing if is_secret(gvk) => Shown::Masked { bytes: wanted.body.get("data").map_or(0, |data| data.to_string().len()) },
+        Change::Missing => Shown::Plain(wanted.body.clone()),
+        _ => Shown::Absent,
+    };
+    Finding {
+        object: wanted.object.clone(),
+        source: wanted.source.map(str::to_owned),
+        change,
+        path: None,
+        pointer: None,
+        desired: body,
+        live: Shown::Absent,
+        manager: None,
+        managers: Vec::new(),
+        verdict,
+        cause,
+        class,
+        severity: class.map(|class| security::severity(gvk, change, None, [None, None], class)),
+        rule: None,
+        note,
+        fix: if verdict == Verdict::Drift && change == Change::Missing { Fix::Upgrade } else { Fix::None },
+    }
+}
+
+/// The object is not there.
+pub(crate) fn missing(wanted: Wanted<'_>, circumstances: Circumstances<'_>, note: Option<String>) -> Finding {
+    if circumstances.upgrade == Some(None) {
+        return whole(wanted, Change::Missing, Verdict::Expected, Some(Cause::Upgrade), note);
+    }
+    if writers::may_vanish(Subject { gvk: &wanted.object.gvk, desired: wanted.body }) {
+        let note = Some("a finished Job with a TTL is deleted by its controller".to_owned());
+        return whole(wanted, Change::Missing, Verdict::Expected, Some(Cause::Controller), note);
+    }
+    let mut finding = whole(wanted, Change::Missing, Verdict::Drift, Some(Cause::Missing), note);
+    if circumstances.has_subcharts {
+        finding.fix = Fix::Reapply;
+    }
+    finding
+}
+
+fn class(verdict: Verdict, cause: Option<Cause>, manager: Option<&Manager>) -> Option<Class> {
+    match verdict {
+        Verdict::Expected | Verdict::Ignored => Some(Class::A),
+        Verdict::Unverified => None,
+        Verdict::Drift if cause == Some(Cause::ForgedName) => Some(Class::C),
+        Verdict::Drift if manager.is_some_and(|manager| writers::is_persons_tool(&manager.name)) => Some(Class::B),
+        Verdict::Drift => Some(Class::C),
+    }
+}
+
+fn is_replicas(path: &FieldPath) -> bool {
+    path == &FieldPath::of_fields(&["spec", "replicas"])
+}
+
+/// Whether some difference lies at the path, above or below it.
+fn touches(differences: &[Difference], path: &FieldPath) -> bool {
+    differences.iter().any(|one| one.path.starts_with(path) || path.starts_with(&one.path))
+}
+
+fn distinct(mut ids: Vec<EntryId>) -> Vec<EntryId> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+pub(crate) fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && gvk.kind == "Secret"
+}
+
+/// A value as it may be shown: Secret data, and kubectl's copy of it, are masked here, once.
+fn shown(gvk: &Gvk, path: &FieldPath, value: Option<&Value>) -> Shown {
+    let Some(value) = value else { return Shown::Absent };
+    let at = path.to_string();
+    let secret = is_secret(gvk)
+        && (at.starts_with(".data") || at.starts_with(".stringData") || at.starts_with(r#".metadata.annotations["kubectl.kubernetes.io/last-applied"#));
+    if secret {
+        let bytes = match value.as_str() {
+            Some(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
+            None => value.as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum()),
+        };
+        return Shown::Masked { bytes };
+    }
+    Shown::Plain(value.clone())
+}
+
+/// The first method that repairs it (design.md §11, table).
+fn fix(verdict: Verdict, change: Change, gvk: &Gvk, path: &FieldPath, circumstances: Circumstances<'_>) -> Fix {
+    if verdict != Verdict::Drift {
+        return Fix::None;
+    }
+    let upgrade = if circumstances.has_subcharts { Fix::Reapply } else { Fix::Upgrade };
+    match change {
+        Change::Added => Fix::RemoveAdded,
+        Change::Orphan => Fix::RemoveAdded,
+        _ if is_immutable(gvk, path) => Fix::Recreate,
+        _ if circumstances.apply_method == ApplyMethod::ClientSide && !is_built_in(gvk) => Fix::Patch,
+        _ => upgrade,
+    }
+}
+
+/// Groups whose types Helm has compiled in; of others it patches old manifest to new, which repairs nothing (helm.md §4.2).
+fn is_built_in(gvk: &Gvk) -> bool {
+    matches!(gvk.group.as_str(), "" | "apps" | "batch" | "autoscaling" | "policy" | "extensions") || {
+        let of_kubernetes = [
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+            "certificates.k8s.io",
+            "coordination.k8s.io",
+            "discovery.k8s.io",
+            "events.k8s.io",
+            "flowcontrol.apiserver.k8s.io",
+            "networking.k8s.io",
+            "node.k8s.io",
+            "rbac.authorization.k8s.io",
+            "resource.k8s.io",
+            "scheduling.k8s.io",
+            "storage.k8s.io",
+        ];
+        of_kubernetes.contains(&gvk.group.as_str())
+    }
+}
+
+/// Fields that the server refuses to change in place.
+fn is_immutable(gvk: &Gvk, path: &FieldPath) -> bool {
+    let at = path.to_string();
+    let below = |prefixes: &[&str]| prefixes.iter().any(|prefix| at.starts_with(prefix));
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("apps", "Deployment" | "DaemonSet" | "ReplicaSet") => below(&[".spec.selector"]),
+        ("apps", "StatefulSet") => {
+            at.starts_with(".spec.")
+                && !below(&[
+                    ".spec.replicas",
+                    ".spec.ordinals",
+                    ".spec.template",
+                    ".spec.updateStrategy",
+                    ".spec.revisionHistoryLimit",
+                    ".spec.persistentVolumeClaimRetentionPolicy",
+                    ".spec.minReadySeconds",
+                ])
+        }
+        ("batch", "Job") => below(&[".spec.template", ".spec.selector", ".spec.completions", ".spec.completionMode"]),
+        ("", "Secret") => below(&[".type"]),
+        ("", "PersistentVolumeClaim") => at.starts_with(".spec.") && !below(&[".spec.resources.requests", ".spec.volumeAttributesClassName"]),
+        ("", "Service") => below(&[".spec.clusterIP"]),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => below(&[".roleRef"]),
+        ("storage.k8s.io", "StorageClass") => below(&[".provisioner", ".parameters", ".reclaimPolicy", ".volumeBindingMode"]),
+        _ => false,
+    }
+}

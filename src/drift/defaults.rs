@@ -1,0 +1,314 @@
+//! What the server fills in by itself: defaults, mirrors, allocations, bookkeeping; and which zeros it keeps.
+//! Knows nothing of owners. Facts about built-in types, derived from the Kubernetes API types (`tables/`), and the
+//! conditions that a table cannot say.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::equal::{same_json, same_quantity};
+use super::object::Gvk;
+
+/// Why a zero stays in a stored object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Set to zero and absent differ.
+    Pointer,
+    /// Always written, so a live-only zero says nothing.
+    Always,
+}
+
+/// What explains a value that only the live object has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// The known default: no difference whoever owns it.
+    Default,
+    /// Repeats another field, or was chosen by the server: no addition whoever owns it.
+    Allocated,
+    /// A node port: no addition while nobody, or Helm, owns it.
+    NodePort,
+}
+
+/// One map on the way from the object's root to a field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'v> {
+    /// Its key in the map above; empty for the root and for list items.
+    pub(crate) key: &'v str,
+    pub(crate) definition: Option<&'v str>,
+    pub(crate) custom: bool,
+    pub(crate) desired: Option<&'v Value>,
+    pub(crate) live: &'v Value,
+}
+
+impl<'v> Frame<'v> {
+    /// The values of a sibling field on either side; either counts for a condition.
+    fn either(&self, field: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
+        let desired = self.desired.and_then(|map| map.get(field));
+        let live = self.live.get(field);
+        desired.into_iter().chain(live)
+    }
+
+    fn has(&self, field: &str) -> bool {
+        self.either(field).any(|value| !value.is_null())
+    }
+
+    fn is(&self, field: &str, text: &str) -> bool {
+        self.either(field).any(|value| value.as_str() == Some(text))
+    }
+}
+
+static KEPT: LazyLock<HashMap<(&str, &str), Kept>> = LazyLock::new(|| {
+    rows(include_str!("tables/kept-zero-fields.tsv"))
+        .filter_map(|row| match *row.as_slice() {
+            [definition, field, "pointer", ..] => Some(((definition, field), Kept::Pointer)),
+            [definition, field, "always", ..] => Some(((definition, field), Kept::Always)),
+            _ => None,
+        })
+        .collect()
+});
+
+static DEFAULTS: LazyLock<HashMap<(&str, &str), Vec<Value>>> = LazyLock::new(|| {
+    let mut defaults: HashMap<(&str, &str), Vec<Value>> = HashMap::new();
+    for row in rows(include_str!("tables/defaults.tsv")) {
+        if let [definition, field, text, ..] = *row.as_slice()
+            && let Ok(value) = serde_json::from_str(text)
+        {
+            defaults.entry((definition, field)).or_default().push(value);
+        }
+    }
+    defaults
+});
+
+fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
+}
+
+/// Whether a field of a built-in type stays when it is zero; `None`: it is dropped.
+pub(crate) fn kept(definition: &str, field: &str) -> Option<Kept> {
+    KEPT.get(&(definition, field)).copied()
+}
+
+/// What explains `value` at `field` of the innermost frame, which desired has not.
+///
+/// Shape: `frames` lead from the object to the map that holds the field; `kind` is the object's.
+pub(crate) fn fill(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Fill> {
+    let parent = frames.last()?;
+    if let Some(definition) = parent.definition
+        && let Some(fill) = of_definition(definition, parent, frames, field, value)
+    {
+        return Some(fill);
+    }
+    of_object(kind, frames, field, value)
+}
+
+/// Most facts are about these definitions; the names in `conditional` leave the prefix out.
+const API_PREFIX: &str = "io.k8s.api.";
+
+fn of_definition(definition: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Fill> {
+    let short = definition.strip_prefix(API_PREFIX).unwrap_or(definition);
+    // Conditional first: where a condition is known, the table's value alone is no explanation.
+    if let Some(verdict) = conditional(short, parent, frames, field, value) {
+        return verdict;
+    }
+    if DEFAULTS.get(&(definition, field)).is_some_and(|values| values.iter().any(|default| same_json(default, value))) {
+        return Some(Fill::Default);
+    }
+    (kept(definition, field) == Some(Kept::Always) && super::equal::is_zero(value)).then_some(Fill::Default)
+}
+
+/// `Some(None)`: the condition is known and does not hold.
+fn conditional(short: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Option<Fill>> {
+    let default_if = |holds: bool| Some(holds.then_some(Fill::Default));
+    let allocated_if = |holds: bool| Some(holds.then_some(Fill::Allocated));
+    let text = value.as_str().unwrap_or_default();
+    match (short, field) {
+        ("core.v1.Container" | "core.v1.EphemeralContainer", "imagePullPolicy") => {
+            default_if(parent.either("image").filter_map(Value::as_str).any(|image| text == pull_policy(image)))
+        }
+        ("core.v1.ImageVolumeSource", "pullPolicy") => {
+            default_if(parent.either("reference").filter_map(Value::as_str).any(|image| text == pull_policy(image)))
+        }
+        ("core.v1.ServicePort", "targetPort") => default_if(parent.either("port").any(|port| same_json(port, value))),
+        ("core.v1.ServicePort", "nodePort") => Some(Some(Fill::NodePort)),
+        ("core.v1.ServiceSpec", "clusterIP") => allocated_if(text != "None"),
+        ("core.v1.ServiceSpec", "clusterIPs") => {
+            allocated_if(parent.either("clusterIP").any(|ip| value.get(0) == Some(ip)) || !same_json(value, &json!(["None"])))
+        }
+        ("core.v1.ServiceSpec", "ipFamilies" | "healthCheckNodePort") => Some(Some(Fill::Allocated)),
+        ("core.v1.ServiceSpec", "ipFamilyPolicy") => default_if(text == "SingleStack"),
+        ("core.v1.ServiceSpec", "allocateLoadBalancerNodePorts") => default_if(value == &json!(true) && parent.is("type", "LoadBalancer")),
+        ("core.v1.ServiceSpec", "externalTrafficPolicy") => {
+            default_if(text == "Cluster" && (parent.is("type", "LoadBalancer") || parent.is("type", "NodePort") || parent.has("externalIPs")))
+        }
+        ("core.v1.ServiceSpec", "sessionAffinityConfig") => {
+            default_if(same_json(value, &json!({"clientIP": {"timeoutSeconds": 10800}})) && parent.is("sessionAffinity", "ClientIP"))
+        }
+        ("core.v1.SessionAffinityConfig", "clientIP") => default_if(same_json(value, &json!({"timeoutSeconds": 10800}))),
+        ("core.v1.ClientIPConfig", "timeoutSeconds") => default_if(same_json(value, &json!(10800))),
+        ("core.v1.PodSpec", "serviceAccount") => {
+            allocated_if(parent.either("serviceAccountName").any(|name| name == value) || text == "default")
+        }
+        ("core.v1.PodSpec", "serviceAccountName") => {
+            allocated_if(parent.either("serviceAccount").any(|name| name == value && parent.desired.is_some_and(|d| d.get("serviceAccount") == Some(name))))
+        }
+        ("core.v1.ContainerPort", "hostPort") => allocated_if(
+            parent.either("containerPort").any(|port| same_json(port, value))
+                && frames.iter().rev().any(|frame| frame.either("hostNetwork").any(|on| on == &json!(true))),
+        ),
+        ("core.v1.PersistentVolumeClaimSpec", "dataSourceRef") => {
+            allocated_if(parent.either("dataSource").any(|source| same_source(source, value)))
+        }
+        ("core.v1.PersistentVolumeClaimSpec", "dataSource") => {
+            allocated_if(parent.either("dataSourceRef").any(|source| same_source(source, value)))
+        }
+        ("core.v1.PersistentVolumeClaimSpec", "volumeName" | "storageClassName") => {
+            allocated_if(frames.len() == 2) // of the claim itself, not of a claim template
+        }
+        ("core.v1.PersistentVolumeSpec", "claimRef") => None,
+        ("core.v1.Volume", "emptyDir") => default_if(
+            same_json(value, &json!({})) && parent.live.as_object().is_some_and(|volume| volume.keys().all(|key| key == "name" || key == "emptyDir")),
+        ),
+        ("core.v1.ResourceRequirements" | "core.v1.VolumeResourceRequirements", "requests") => default_if(
+            value.as_object().is_some_and(|requests| {
+                !requests.is_empty() && requests.iter().all(|(name, amount)| limit_of(parent, name).any(|limit| same_quantity(limit, amount)))
+            }),
+        ),
+        ("networking.v1.NetworkPolicySpec", "policyTypes") => {
+            let egress = parent.either("egress").any(|rules| !super::equal::is_zero(rules));
+            default_if(same_json(value, &if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) }))
+        }
+        ("batch.v1.JobSpec", "completions") => {
+            default_if(same_json(value, &json!(1)) && parent.desired.is_none_or(|spec| spec.get("parallelism").is_none_or(Value::is_null)))
+        }
+        ("batch.v1.JobSpec", "podReplacementPolicy") => {
+            default_if(text == if parent.has("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
+        }
+        ("batch.v1.JobSpec", "selector") => allocated_if(!parent.either("manualSelector").any(|manual| manual == &json!(true))),
+        ("autoscaling.v2.HorizontalPodAutoscalerSpec", "metrics") => default_if(same_json(
+            value,
+            &json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]),
+        )),
+        ("autoscaling.v2.HorizontalPodAutoscalerBehavior", "scaleUp") => default_if(same_json(value, &scale_up())),
+        ("autoscaling.v2.HorizontalPodAutoscalerBehavior", "scaleDown") => default_if(same_json(value, &scale_down())),
+        ("autoscaling.v2.HPAScalingRules", "policies") => default_if(match parent.key {
+            "scaleUp" => scale_up().get("policies").is_some_and(|policies| same_json(policies, value)),
+            _ => scale_down().get("policies").is_some_and(|policies| same_json(policies, value)),
+        }),
+        ("autoscaling.v2.HPAScalingRules", "stabilizationWindowSeconds") => default_if(parent.key == "scaleUp" && same_json(value, &json!(0))),
+        ("apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy" | "apps.v1.StatefulSetUpdateStrategy", "rollingUpdate") => {
+            let rolling = parent.is("type", "RollingUpdate") || !parent.has("type");
+            let default = match short {
+                "apps.v1.DeploymentStrategy" => json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
+                "apps.v1.DaemonSetUpdateStrategy" => json!({"maxUnavailable": 1, "maxSurge": 0}),
+                _ => json!({"partition": 0}),
+            };
+            default_if(rolling && same_json(value, &default))
+        }
+        ("rbac.v1.Subject", "apiGroup") => {
+            default_if(text == if parent.is("kind", "ServiceAccount") { "" } else { "rbac.authorization.k8s.io" })
+        }
+        ("core.v1.PersistentVolumeClaim", "apiVersion") => default_if(text == "v1"),
+        ("core.v1.PersistentVolumeClaim", "kind") => default_if(text == "PersistentVolumeClaim"),
+        ("core.v1.PersistentVolumeClaim", "status") => Some(Some(Fill::Allocated)),
+        _ => None,
+    }
+}
+
+fn limit_of<'v>(resources: &Frame<'v>, name: &str) -> impl Iterator<Item = &'v Value> {
+    let limits: Vec<&Value> = resources.either("limits").filter_map(|limits| limits.get(name)).collect();
+    limits.into_iter()
+}
+
+fn same_source(a: &Value, b: &Value) -> bool {
+    ["apiGroup", "kind", "name"].iter().all(|key| a.get(key).and_then(Value::as_str).unwrap_or_default() == b.get(key).and_then(Value::as_str).unwrap_or_default())
+}
+
+fn scale_up() -> Value {
+    json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}]})
+}
+
+fn scale_down() -> Value {
+    json!({"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]})
+}
+
+/// `Always` when the tag is `latest` or there is none and no digest.
+fn pull_policy(image: &str) -> &'static str {
+    if image.contains('@') {
+        return "IfNotPresent";
+    }
+    let last = image.rsplit('/').next().unwrap_or(image);
+    match last.rsplit_once(':') {
+        None | Some((_, "latest")) => "Always",
+        Some(_) => "IfNotPresent",
+    }
+}
+
+/// What depends on the kind of the object and the path in it, not on a definition.
+fn of_object(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Fill> {
+    let (root, parent) = (frames.first()?, frames.last()?);
+    let keys: Vec<&str> = frames.iter().skip(1).map(|frame| frame.key).collect();
+    let name = root.live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let text = value.as_str().unwrap_or_default();
+    let job = |field: &str| {
+        matches!(field, "controller-uid" | "job-name" | "batch.kubernetes.io/controller-uid" | "batch.kubernetes.io/job-name")
+    };
+    match (kind.group.as_str(), kind.kind.as_str(), keys.as_slice(), field) {
+        ("", "Namespace", ["metadata", "labels"], "kubernetes.io/metadata.name") if text == name => Some(Fill::Allocated),
+        ("", "Namespace", [], "spec") if same_json(value, &json!({"finalizers": ["kubernetes"]})) => Some(Fill::Default),
+        ("", "Namespace", ["spec"], "finalizers") if same_json(value, &json!(["kubernetes"])) => Some(Fill::Default),
+        // Bookkeeping whoever owns it: an editor becomes its owner (design.md §5.8).
+        ("apps", "DaemonSet", ["metadata", "annotations"], "deprecated.daemonset.template.generation")
+        | ("apps", "Deployment", ["metadata", "annotations"], "deployment.kubernetes.io/revision") => Some(Fill::Allocated),
+        ("batch", "Job", ["spec", "template", "metadata", "labels"], label) if job(label) => Some(Fill::Allocated),
+        ("batch", "Job", ["spec", "template", "metadata"], "labels") => {
+            value.as_object().is_some_and(|labels| labels.keys().all(|label| job(label))).then_some(Fill::Allocated)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition", ["spec", "names"], "listKind") => {
+            let kind = parent.live.get("kind").and_then(Value::as_str).unwrap_or_default();
+            (text == format!("{kind}List")).then_some(Fill::Default)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition", ["spec", "names"], "singular") => {
+            let kind = parent.live.get("kind").and_then(Value::as_str).unwrap_or_default();
+            (text == kind.to_lowercase()).then_some(Fill::Default)
+        }
+        (group, kind, ["metadata"], "finalizers") => value
+            .as_array()
+            .is_some_and(|all| !all.is_empty() && all.iter().all(|one| is_protection(group, kind, one.as_str().unwrap_or_default())))
+            .then_some(Fill::Allocated),
+        _ => None,
+    }
+}
+
+/// Finalizers that the API server itself puts on a kind's objects.
+pub(crate) fn is_protection(group: &str, kind: &str, finalizer: &str) -> bool {
+    matches!(
+        (group, kind, finalizer),
+        ("", "PersistentVolumeClaim", "kubernetes.io/pvc-protection")
+            | ("", "PersistentVolume", "kubernetes.io/pv-protection")
+            | ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcecleanup.apiextensions.k8s.io")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read_whole() {
+        assert!(KEPT.len() > 1500, "{}", KEPT.len());
+        assert!(DEFAULTS.len() > 250, "{}", DEFAULTS.len());
+        assert_eq!(kept("io.k8s.api.apps.v1.DeploymentSpec", "replicas"), Some(Kept::Pointer));
+        assert_eq!(kept("io.k8s.api.apps.v1.DeploymentSpec", "paused"), None);
+    }
+
+    #[test]
+    fn the_pull_policy_follows_the_tag() {
+        assert_eq!(pull_policy("nginx"), "Always");
+        assert_eq!(pull_policy("r:5000/nginx"), "Always");
+        assert_eq!(pull_policy("nginx:latest"), "Always");
+        assert_eq!(pull_policy("nginx:1.27"), "IfNotPresent");
+        assert_eq!(pull_policy("nginx@sha256:abc"), "IfNotPresent");
+    }
+}
