@@ -6,3 +6,4 @@ pub(crate) mod live;
 pub(crate) mod object;
 pub(crate) mod release;
 pub(crate) mod schema;
+pub(crate) mod selector;
