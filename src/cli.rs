@@ -152,7 +152,7 @@ pub(crate) struct Screen {
     /// When to colour
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", hide_default_value = true, help_heading = OUTPUT)]
     pub(crate) color: Color,
-    /// No progress and no remarks on stderr, only errors
+    /// The table of releases alone, and errors: no findings below it, no progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = OUTPUT)]
     pub(crate) quiet: bool,
     /// Say on stderr what is asked of the cluster; twice: more
