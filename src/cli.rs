@@ -215,8 +215,9 @@ pub(crate) struct Where {
 }
 
 /// How a report is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
+    #[default]
     Table,
     Wide,
     Diff,
