@@ -11,4 +11,5 @@ pub(crate) mod owners;
 pub(crate) mod release;
 pub(crate) mod schema;
 pub(crate) mod security;
+pub(crate) mod selector;
 pub(crate) mod writers;
