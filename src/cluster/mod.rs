@@ -1,3 +1,4 @@
 //! The Kubernetes edge: everything that is asked of an API server.
 
 pub(crate) mod client;
+pub(crate) mod connect;
