@@ -2,3 +2,5 @@
 
 pub(crate) mod client;
 pub(crate) mod connect;
+mod proxy;
+mod transport;
