@@ -1,3 +1,6 @@
 //! The Kubernetes edge: everything that is asked of an API server.
 
 pub(crate) mod client;
+pub(crate) mod connect;
+mod proxy;
+mod transport;

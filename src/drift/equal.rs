@@ -1,8 +1,8 @@
 //! Equality by meaning of single values (design.md §5.3). Knows nothing of paths, owners or defaults.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
 use super::schema::Shape;
@@ -16,10 +16,17 @@ pub(crate) fn same(shape: &Shape, desired: &Value, live: &Value) -> bool {
         Shape::Quantity => same_quantity(desired, live),
         Shape::IntOrString => scalar_text(desired).is_some_and(|text| Some(text) == scalar_text(live)),
         Shape::Number => matches!((desired.as_f64(), live.as_f64()), (Some(a), Some(b)) if a == b),
-        Shape::Bytes => both_text(desired, live).is_some_and(|(a, b)| decoded(a).is_some_and(|bytes| Some(bytes) == decoded(b))),
-        Shape::Time => both_text(desired, live).is_some_and(|(a, b)| instant(a).is_some_and(|time| Some(time) == instant(b))),
-        Shape::Duration => both_text(desired, live).is_some_and(|(a, b)| nanoseconds(a).is_some_and(|length| Some(length) == nanoseconds(b))),
-        Shape::Integer | Shape::Text | Shape::Bool | Shape::Any | Shape::Map(_) | Shape::List { .. } => same_json(desired, live),
+        Shape::Bytes => {
+            both_text(desired, live).is_some_and(|(a, b)| decoded(a).is_some_and(|bytes| Some(bytes) == decoded(b)))
+        }
+        Shape::Time => {
+            both_text(desired, live).is_some_and(|(a, b)| instant(a).is_some_and(|time| Some(time) == instant(b)))
+        }
+        Shape::Duration => both_text(desired, live)
+            .is_some_and(|(a, b)| nanoseconds(a).is_some_and(|length| Some(length) == nanoseconds(b))),
+        Shape::Integer | Shape::Text | Shape::Bool | Shape::Any | Shape::Map(_) | Shape::List { .. } => {
+            same_json(desired, live)
+        }
     }
 }
 
@@ -84,7 +91,9 @@ fn scalar_text(value: &Value) -> Option<String> {
 pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &base64::alphabet::STANDARD,
-        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+        GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
     );
     let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     LENIENT.decode(compact).ok()
@@ -143,7 +152,9 @@ fn nanoseconds(text: &str) -> Option<i128> {
 /// Same amount; what does not parse is compared as text.
 pub(crate) fn same_quantity(a: &Value, b: &Value) -> bool {
     match (scalar_text(a), scalar_text(b)) {
-        (Some(a), Some(b)) => a == b || matches!((Quantity::parse(&a), Quantity::parse(&b)), (Some(a), Some(b)) if a.same(&b)),
+        (Some(a), Some(b)) => {
+            a == b || matches!((Quantity::parse(&a), Quantity::parse(&b)), (Some(a), Some(b)) if a.same(&b))
+        }
         _ => false,
     }
 }
@@ -249,7 +260,9 @@ mod tests {
         for (a, b) in equal {
             assert!(same(&Shape::Quantity, &a, &b), "{a} {b}");
         }
-        for (a, b) in [("500m", "600m"), ("1G", "1Gi"), ("1", "-1"), ("1m", "1M"), ("x", "y"), ("1.0.0", "1"), ("1e", "1")] {
+        for (a, b) in
+            [("500m", "600m"), ("1G", "1Gi"), ("1", "-1"), ("1m", "1M"), ("x", "y"), ("1.0.0", "1"), ("1e", "1")]
+        {
             assert!(!same(&Shape::Quantity, &json!(a), &json!(b)), "{a} {b}");
         }
     }

@@ -92,7 +92,9 @@ pub(crate) enum Shown {
     Absent,
     Plain(Value),
     /// `bytes`: length of the decoded value.
-    Masked { bytes: usize },
+    Masked {
+        bytes: usize,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -160,7 +160,10 @@ mod tests {
             .child(Segment::Item(vec![("port".into(), json!(80)), ("protocol".into(), json!("TCP"))]))
             .field("name");
         assert_eq!(path.to_string(), r#".spec.ports[port=80,protocol="TCP"].name"#);
-        assert_eq!(FieldPath::of_fields(&["metadata", "annotations", "a.b/c"]).to_string(), r#".metadata.annotations["a.b/c"]"#);
+        assert_eq!(
+            FieldPath::of_fields(&["metadata", "annotations", "a.b/c"]).to_string(),
+            r#".metadata.annotations["a.b/c"]"#
+        );
         assert_eq!(FieldPath::of_fields(&["zones"]).child(Segment::Member(json!("x"))).to_string(), r#".zones[="x"]"#);
         assert_eq!(FieldPath::of_fields(&["data", "api-key"]).to_string(), ".data.api-key");
         assert_eq!(FieldPath::of_fields(&["data", "0"]).to_string(), r#".data["0"]"#);

@@ -117,7 +117,8 @@ impl Schema {
     /// Source: kubernetes/kube-openapi `pkg/common`, structured-merge-diff `schema`.
     pub(crate) fn from_openapi(document: &[u8]) -> Result<Self, SchemaError> {
         let document: Value = serde_json::from_slice(document)?;
-        let definitions = document.pointer("/components/schemas").and_then(Value::as_object).ok_or(SchemaError::NoSchemas)?;
+        let definitions =
+            document.pointer("/components/schemas").and_then(Value::as_object).ok_or(SchemaError::NoSchemas)?;
         let mut builder = Builder { definitions, types: Vec::new(), known: BTreeMap::new() };
         let mut kinds = BTreeMap::new();
         for (name, node) in definitions {
@@ -193,8 +194,7 @@ fn is_built_in(definition: &str) -> bool {
 }
 
 /// The pattern that controller-gen gives `resource.Quantity` in a custom resource's schema.
-const QUANTITY_PATTERN: &str =
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 struct Builder<'d> {
     definitions: &'d serde_json::Map<String, Value>,
@@ -217,7 +217,8 @@ impl<'d> Builder<'d> {
 
     fn definition(&mut self, name: &str) -> TypeId {
         // OpenAPI leaves these three untyped; each holds a schema (or a list of them, a bool, a list of names).
-        let name = match name.strip_prefix("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOr") {
+        let name = match name.strip_prefix("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOr")
+        {
             Some(_) => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
             None => name,
         };
@@ -231,7 +232,9 @@ impl<'d> Builder<'d> {
             "io.k8s.apimachinery.pkg.api.resource.Quantity" => Shape::Quantity,
             "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Shape::IntOrString,
             "io.k8s.apimachinery.pkg.apis.meta.v1.Duration" => Shape::Duration,
-            "io.k8s.apimachinery.pkg.apis.meta.v1.Time" | "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Shape::Time,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.Time" | "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => {
+                Shape::Time
+            }
             _ => match self.definitions.get(name) {
                 Some(node) => self.shape(node, custom),
                 None => Shape::Any,
@@ -248,11 +251,14 @@ impl<'d> Builder<'d> {
     }
 
     fn resolve(&mut self, node: &'d Value, custom: bool) -> TypeId {
-        let reference = node.get("$ref").or_else(|| match node.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-            Some([only]) => only.get("$ref"),
-            _ => None,
-        });
-        if let Some(name) = reference.and_then(Value::as_str).and_then(|text| text.strip_prefix("#/components/schemas/")) {
+        let reference =
+            node.get("$ref").or_else(|| match node.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+                Some([only]) => only.get("$ref"),
+                _ => None,
+            });
+        if let Some(name) =
+            reference.and_then(Value::as_str).and_then(|text| text.strip_prefix("#/components/schemas/"))
+        {
             return self.definition(name);
         }
         let id = self.reserve(None, custom);
@@ -306,7 +312,11 @@ impl<'d> Builder<'d> {
         let preserved = node.get("x-kubernetes-preserve-unknown-fields").and_then(Value::as_bool).unwrap_or_default();
         let free_form = properties.is_none() && additional.is_none() && !custom;
         Shape::Map(Map {
-            fields: properties.into_iter().flatten().map(|(name, field)| (name.clone(), self.field(field, custom))).collect(),
+            fields: properties
+                .into_iter()
+                .flatten()
+                .map(|(name, field)| (name.clone(), self.field(field, custom)))
+                .collect(),
             entries: additional.map(|entry| self.field(entry, custom)),
             open: preserved || free_form || node.get("additionalProperties") == Some(&Value::Bool(true)),
             atomic: node.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
@@ -319,7 +329,12 @@ fn list_kind(node: &Value) -> ListKind {
         let mut keys: Vec<String> = match node.get("x-kubernetes-list-map-keys").and_then(Value::as_array) {
             Some(keys) => keys.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             // Servers before list types said so by the merge key of strategic merge patch alone.
-            None => node.get("x-kubernetes-patch-merge-key").and_then(Value::as_str).map(str::to_owned).into_iter().collect(),
+            None => node
+                .get("x-kubernetes-patch-merge-key")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .into_iter()
+                .collect(),
         };
         keys.sort();
         keys
