@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::compare::{Comparison, Difference, Nature, Remark, compare};
 use super::defaults::Fill;
-use super::finding::{ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict};
+use super::finding::{
+    ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict,
+};
 use super::object::{FieldPath, Gvk, ObjectRef};
 use super::owners::{EntryId, Owners};
 use super::schema::Schema;
@@ -76,7 +78,12 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Judges one object that was found.
-pub(crate) fn judge(wanted: Wanted<'_>, live: &Value, schema: Option<&Schema>, circumstances: Circumstances<'_>) -> Judgement {
+pub(crate) fn judge(
+    wanted: Wanted<'_>,
+    live: &Value,
+    schema: Option<&Schema>,
+    circumstances: Circumstances<'_>,
+) -> Judgement {
     let owners = Owners::of(live);
     let gvk = &wanted.object.gvk;
     let Comparison { differences, remarks } = compare(gvk, wanted.body, live, schema, &owners);
@@ -85,7 +92,11 @@ pub(crate) fn judge(wanted: Wanted<'_>, live: &Value, schema: Option<&Schema>, c
         wanted,
         circumstances,
         upgrade: circumstances.upgrade.map(|body| body.map(against)),
-        failed: if differences.is_empty() { Vec::new() } else { circumstances.failed.iter().map(|body| against(body)).collect() },
+        failed: if differences.is_empty() {
+            Vec::new()
+        } else {
+            circumstances.failed.iter().map(|body| against(body)).collect()
+        },
         roles: roles(&owners, circumstances.hand),
         owners,
         judgement: Judgement::default(),
@@ -111,8 +122,17 @@ enum Role {
 
 fn roles(owners: &Owners, hand: &Hand) -> Vec<Role> {
     let annotators: Vec<&str> = if hand.rewritten {
-        let node = owners.root.field("metadata").and_then(|node| node.field("annotations")).and_then(|node| node.field("meta.helm.sh/release-name"));
-        node.map(|node| node.holders()).unwrap_or_default().iter().filter_map(|id| owners.entries.get(*id)).map(|entry| entry.manager.name.as_str()).collect()
+        let node = owners
+            .root
+            .field("metadata")
+            .and_then(|node| node.field("annotations"))
+            .and_then(|node| node.field("meta.helm.sh/release-name"));
+        node.map(|node| node.holders())
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|id| owners.entries.get(*id))
+            .map(|entry| entry.manager.name.as_str())
+            .collect()
     } else {
         Vec::new()
     };
@@ -273,7 +293,8 @@ impl Judge<'_> {
             return difference.parts.iter().for_each(|part| self.added(part));
         }
         if let Some(cause) = sum.drift {
-            let question = (is_replicas(&difference.path) && self.may_be_scaled(&sum.drifted_by)).then_some(Question::Autoscaled);
+            let question =
+                (is_replicas(&difference.path) && self.may_be_scaled(&sum.drifted_by)).then_some(Question::Autoscaled);
             self.push(difference, Verdict::Drift, Some(cause), None, &distinct(sum.drifted_by), question);
         } else if sum.untraceable {
             let note = "nobody's managedFields entry holds it: someone may have wiped the traces";
@@ -289,14 +310,28 @@ impl Judge<'_> {
         if self.relevance(difference) != Relevance::None {
             self.notice(
                 NoticeReason::UnattributedAddition,
-                format!("{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed", difference.path),
+                format!(
+                    "{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed",
+                    difference.path
+                ),
             );
         }
-        self.push(difference, Verdict::Expected, Some(Cause::Admission), Some("held by nobody: set at admission"), &[], None);
+        self.push(
+            difference,
+            Verdict::Expected,
+            Some(Cause::Admission),
+            Some("held by nobody: set at admission"),
+            &[],
+            None,
+        );
     }
 
     fn relevance(&self, difference: &Difference) -> Relevance {
-        security::relevance(&self.wanted.object.gvk, &difference.path, [difference.desired.as_ref(), difference.live.as_ref()])
+        security::relevance(
+            &self.wanted.object.gvk,
+            &difference.path,
+            [difference.desired.as_ref(), difference.live.as_ref()],
+        )
     }
 
     fn removed(&mut self, difference: &Difference) {
@@ -332,7 +367,9 @@ impl Judge<'_> {
         }
         let cause = if holders.is_empty() {
             Cause::Unattributed
-        } else if self.any(holders, Role::Late) && holders.iter().all(|id| matches!(self.role(*id), Role::Late | Role::Helm)) {
+        } else if self.any(holders, Role::Late)
+            && holders.iter().all(|id| matches!(self.role(*id), Role::Late | Role::Helm))
+        {
             Cause::ForgedName
         } else {
             Cause::Edited
@@ -354,12 +391,28 @@ impl Judge<'_> {
         self.judgement.notices.push(Notice { object: Some(self.wanted.object.clone()), reason, message });
     }
 
-    fn push(&mut self, difference: &Difference, verdict: Verdict, cause: Option<Cause>, note: Option<&str>, holders: &[EntryId], question: Option<Question>) {
+    fn push(
+        &mut self,
+        difference: &Difference,
+        verdict: Verdict,
+        cause: Option<Cause>,
+        note: Option<&str>,
+        holders: &[EntryId],
+        question: Option<Question>,
+    ) {
         let gvk = &self.wanted.object.gvk;
-        let (manager, managers) = if difference.change == Change::Removed { (None, Vec::new()) } else { self.owners.named(holders) };
+        let (manager, managers) =
+            if difference.change == Change::Removed { (None, Vec::new()) } else { self.owners.named(holders) };
         let class = class(verdict, cause, manager.as_ref());
-        let severity = class
-            .map(|class| security::severity(gvk, difference.change, Some(&difference.path), [difference.desired.as_ref(), difference.live.as_ref()], class));
+        let severity = class.map(|class| {
+            security::severity(
+                gvk,
+                difference.change,
+                Some(&difference.path),
+                [difference.desired.as_ref(), difference.live.as_ref()],
+                class,
+            )
+        });
         self.judgement.candidates.push(Candidate {
             finding: Finding {
                 object: self.wanted.object.clone(),
@@ -386,18 +439,30 @@ impl Judge<'_> {
     fn remarks(&mut self, remarks: Vec<Remark>, typed: bool) {
         for remark in remarks {
             match remark {
-                Remark::Pruned(path) => self.notice(NoticeReason::Pruned, format!("{path} is unknown to the schema: the server does not store it")),
-                Remark::DuplicateItem(path) => self.notice(NoticeReason::DuplicateKey, format!("{path} is in the manifest more than once")),
+                Remark::Pruned(path) => self.notice(
+                    NoticeReason::Pruned,
+                    format!("{path} is unknown to the schema: the server does not store it"),
+                ),
+                Remark::DuplicateItem(path) => {
+                    self.notice(NoticeReason::DuplicateKey, format!("{path} is in the manifest more than once"))
+                }
             }
         }
         if self.owners.absent {
-            self.notice(NoticeReason::NoManagedFields, "the object has no managedFields: who changed it cannot be told".to_owned());
+            self.notice(
+                NoticeReason::NoManagedFields,
+                "the object has no managedFields: who changed it cannot be told".to_owned(),
+            );
         }
         if !typed {
             let kind = &self.wanted.object.gvk;
             self.notice(
                 NoticeReason::TypesMissing,
-                format!("the cluster gives no types for {} {}: list keys are taken from managedFields", kind.api_version(), kind.kind),
+                format!(
+                    "the cluster gives no types for {} {}: list keys are taken from managedFields",
+                    kind.api_version(),
+                    kind.kind
+                ),
             );
         }
     }
@@ -413,11 +478,19 @@ pub(crate) fn autoscaled(finding: &mut Finding) {
 }
 
 /// A finding about an object as a whole.
-pub(crate) fn whole(wanted: Wanted<'_>, change: Change, verdict: Verdict, cause: Option<Cause>, note: Option<String>) -> Finding {
+pub(crate) fn whole(
+    wanted: Wanted<'_>,
+    change: Change,
+    verdict: Verdict,
+    cause: Option<Cause>,
+    note: Option<String>,
+) -> Finding {
     let gvk = &wanted.object.gvk;
     let class = class(verdict, cause, None);
     let body = match change {
-        Change::Missing if is_secret(gvk) => Shown::Masked { bytes: wanted.body.get("data").map_or(0, |data| data.to_string().len()) },
+        Change::Missing if is_secret(gvk) => {
+            Shown::Masked { bytes: wanted.body.get("data").map_or(0, |data| data.to_string().len()) }
+        }
         Change::Missing => Shown::Plain(wanted.body.clone()),
         _ => Shown::Absent,
     };
@@ -491,7 +564,9 @@ fn shown(gvk: &Gvk, path: &FieldPath, value: Option<&Value>) -> Shown {
     let Some(value) = value else { return Shown::Absent };
     let at = path.to_string();
     let secret = is_secret(gvk)
-        && (at.starts_with(".data") || at.starts_with(".stringData") || at.starts_with(r#".metadata.annotations["kubectl.kubernetes.io/last-applied"#));
+        && (at.starts_with(".data")
+            || at.starts_with(".stringData")
+            || at.starts_with(r#".metadata.annotations["kubectl.kubernetes.io/last-applied"#));
     if secret {
         let bytes = match value.as_str() {
             Some(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
@@ -561,10 +636,14 @@ fn is_immutable(gvk: &Gvk, path: &FieldPath) -> bool {
         }
         ("batch", "Job") => below(&[".spec.template", ".spec.selector", ".spec.completions", ".spec.completionMode"]),
         ("", "Secret") => below(&[".type"]),
-        ("", "PersistentVolumeClaim") => at.starts_with(".spec.") && !below(&[".spec.resources.requests", ".spec.volumeAttributesClassName"]),
+        ("", "PersistentVolumeClaim") => {
+            at.starts_with(".spec.") && !below(&[".spec.resources.requests", ".spec.volumeAttributesClassName"])
+        }
         ("", "Service") => below(&[".spec.clusterIP"]),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => below(&[".roleRef"]),
-        ("storage.k8s.io", "StorageClass") => below(&[".provisioner", ".parameters", ".reclaimPolicy", ".volumeBindingMode"]),
+        ("storage.k8s.io", "StorageClass") => {
+            below(&[".provisioner", ".parameters", ".reclaimPolicy", ".volumeBindingMode"])
+        }
         _ => false,
     }
 }

@@ -61,7 +61,13 @@ pub(crate) struct Comparison {
 ///
 /// Shape: both bodies with `apiVersion`, `kind` and `metadata`; `schema` of the group version that live was read in,
 /// `None` where the cluster gives none.
-pub(crate) fn compare(kind: &Gvk, desired: &Value, live: &Value, schema: Option<&Schema>, owners: &Owners) -> Comparison {
+pub(crate) fn compare(
+    kind: &Gvk,
+    desired: &Value,
+    live: &Value,
+    schema: Option<&Schema>,
+    owners: &Owners,
+) -> Comparison {
     static EMPTY: std::sync::LazyLock<Schema> = std::sync::LazyLock::new(Schema::default);
     let types = schema.unwrap_or(&EMPTY);
     let root = types.root(kind);
@@ -117,7 +123,14 @@ struct Walk<'a> {
 const MAX_DEPTH: usize = 400;
 
 impl<'a> Walk<'a> {
-    fn value(&mut self, ty: &'a Type, desired: &'a Value, live: &'a Value, node: Option<&'a OwnerNode>, owners: &'a Owners) -> Vec<Difference> {
+    fn value(
+        &mut self,
+        ty: &'a Type,
+        desired: &'a Value,
+        live: &'a Value,
+        node: Option<&'a OwnerNode>,
+        owners: &'a Owners,
+    ) -> Vec<Difference> {
         if self.depth > MAX_DEPTH {
             return if same_json(desired, live) { Vec::new() } else { vec![self.changed(desired, live, node)] };
         }
@@ -127,7 +140,9 @@ impl<'a> Walk<'a> {
                 let atomic = matches!(&ty.shape, Shape::Map(map) if map.atomic) || self.unfolded(node, ty);
                 self.atomically(atomic, desired, live, node, |walk| walk.map(ty, desired, live, d, l, node, owners))
             }
-            (Value::Array(d), Value::Array(l), Shape::List { .. } | Shape::Any | Shape::Map(_)) => self.list(ty, desired, live, d, l, node, owners),
+            (Value::Array(d), Value::Array(l), Shape::List { .. } | Shape::Any | Shape::Map(_)) => {
+                self.list(ty, desired, live, d, l, node, owners)
+            }
             _ if self.equal(&ty.shape, desired, live) => Vec::new(),
             _ => vec![self.changed(desired, live, node)],
         };
@@ -137,7 +152,9 @@ impl<'a> Walk<'a> {
 
     /// Without a type, a map that somebody owns as a whole and nobody in part is atomic.
     fn unfolded(&self, node: Option<&OwnerNode>, ty: &Type) -> bool {
-        !self.typed && matches!(ty.shape, Shape::Any) && node.is_some_and(|node| !node.whole().is_empty() && !node.has_children())
+        !self.typed
+            && matches!(ty.shape, Shape::Any)
+            && node.is_some_and(|node| !node.whole().is_empty() && !node.has_children())
     }
 
     fn equal(&self, shape: &Shape, desired: &Value, live: &Value) -> bool {
@@ -264,13 +281,24 @@ impl<'a> Walk<'a> {
     /// Whether the server leaves the field out when it is zero.
     fn is_dropped(&self, ty: &Type, slot: Slot<'_>, key: &str) -> bool {
         match slot {
-            Slot::Field(..) => !ty.custom && ty.definition.as_deref().is_some_and(|definition| defaults::kept(definition, key).is_none()),
+            Slot::Field(..) => {
+                !ty.custom
+                    && ty.definition.as_deref().is_some_and(|definition| defaults::kept(definition, key).is_none())
+            }
             Slot::Entry(..) | Slot::Open | Slot::Unknown => false,
         }
     }
 
     /// Desired, but not there.
-    fn absent(&mut self, ty: &'a Type, slot: Slot<'a>, key: &str, wanted: &'a Value, node: Option<&OwnerNode>, owners: &Owners) -> Option<Difference> {
+    fn absent(
+        &mut self,
+        ty: &'a Type,
+        slot: Slot<'a>,
+        key: &str,
+        wanted: &'a Value,
+        node: Option<&OwnerNode>,
+        owners: &Owners,
+    ) -> Option<Difference> {
         if matches!(slot, Slot::Unknown) && self.inside.is_none() {
             self.remarks.push(Remark::Pruned(self.path()));
             return None;
@@ -300,12 +328,21 @@ impl<'a> Walk<'a> {
         }
         match wanted {
             // A struct whose fields all vanish is empty itself.
-            Value::Object(map) if !map.is_empty() => map.iter().all(|(key, value)| self.vanishes(field, self.types.slot(field, key), key, value)),
+            Value::Object(map) if !map.is_empty() => {
+                map.iter().all(|(key, value)| self.vanishes(field, self.types.slot(field, key), key, value))
+            }
             _ => is_zero(wanted),
         }
     }
 
-    fn dropped_zero(&self, slot: Slot<'a>, key: &'a str, wanted: &Value, value: &'a Value, node: Option<&OwnerNode>) -> Difference {
+    fn dropped_zero(
+        &self,
+        slot: Slot<'a>,
+        key: &'a str,
+        wanted: &Value,
+        value: &'a Value,
+        node: Option<&OwnerNode>,
+    ) -> Difference {
         let mut difference = self.changed(wanted, value, node);
         difference.nature = Nature::DroppedZero;
         difference.fill = self.fill(slot, key, value);
@@ -316,7 +353,9 @@ impl<'a> Walk<'a> {
         // Built-in types declare defaults too, but those are Go zeros, not what the server fills in.
         let in_custom = self.frames.last().is_some_and(|frame| frame.custom);
         match slot {
-            Slot::Field(ty, Some(default)) | Slot::Entry(ty, Some(default)) if in_custom && same(&ty.shape, default, value) => {
+            Slot::Field(ty, Some(default)) | Slot::Entry(ty, Some(default))
+                if in_custom && same(&ty.shape, default, value) =>
+            {
                 Some(Fill::Default)
             }
             _ => defaults::fill(self.kind, &self.frames, key, value),
@@ -324,7 +363,13 @@ impl<'a> Walk<'a> {
     }
 
     /// Live, but not desired. Nothing when the server put it there itself.
-    fn live_only(&mut self, slot: Slot<'a>, key: &'a str, value: &'a Value, node: Option<&'a OwnerNode>) -> Option<Difference> {
+    fn live_only(
+        &mut self,
+        slot: Slot<'a>,
+        key: &'a str,
+        value: &'a Value,
+        node: Option<&'a OwnerNode>,
+    ) -> Option<Difference> {
         let mut difference = self.added(value, node);
         difference.fill = self.fill(slot, key, value);
         let ty = slot_type(slot);
@@ -339,7 +384,10 @@ impl<'a> Walk<'a> {
 
     /// A value all of whose parts the server fills in is filled in itself.
     fn explain(&self, difference: &mut Difference) {
-        if difference.fill.is_none() && !difference.parts.is_empty() && difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated))) {
+        if difference.fill.is_none()
+            && !difference.parts.is_empty()
+            && difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated)))
+        {
             difference.fill = Some(Fill::Default);
         }
     }
@@ -359,7 +407,12 @@ impl<'a> Walk<'a> {
                     }
                     self.steps.push(Step::Field(key));
                     self.spots.push(Spot::Key(key));
-                    parts.extend(self.live_only(self.types.slot(ty, key), key, value, node.and_then(|node| node.field(key))));
+                    parts.extend(self.live_only(
+                        self.types.slot(ty, key),
+                        key,
+                        value,
+                        node.and_then(|node| node.field(key)),
+                    ));
                     self.steps.pop();
                     self.spots.pop();
                 }
@@ -435,14 +488,19 @@ impl<'a> Walk<'a> {
         match self.list_kind(ty, node) {
             ListKind::Map(keys) => {
                 let keyed = |walk: &Self, list: &'a [Value]| -> Option<Vec<Keyed<'a>>> {
-                    list.iter().enumerate().map(|(index, item)| Some(Keyed { index, item, keys: walk.keys_of(items, &keys, item)? })).collect()
+                    list.iter()
+                        .enumerate()
+                        .map(|(index, item)| Some(Keyed { index, item, keys: walk.keys_of(items, &keys, item)? }))
+                        .collect()
                 };
                 match (keyed(self, d), keyed(self, l)) {
                     (Some(d), Some(l)) => self.keyed_list(items, desired, live, &d, &l, node, owners),
                     _ => self.atomic_list(items, desired, live, d, l, node, owners),
                 }
             }
-            ListKind::Set if d.iter().chain(l).all(|member| !member.is_object() && !member.is_array()) => self.set(items, d, l, node),
+            ListKind::Set if d.iter().chain(l).all(|member| !member.is_object() && !member.is_array()) => {
+                self.set(items, d, l, node)
+            }
             ListKind::Set | ListKind::Atomic => self.atomic_list(items, desired, live, d, l, node, owners),
         }
     }
@@ -463,7 +521,11 @@ impl<'a> Walk<'a> {
         }
         let mut found = self.atomically(true, desired, live, node, |walk| {
             let pairs = d.iter().zip(l).enumerate();
-            pairs.flat_map(|(index, (d, l))| walk.at(Step::Index(index), Spot::Index(index), |walk| walk.value(items, d, l, None, owners))).collect()
+            pairs
+                .flat_map(|(index, (d, l))| {
+                    walk.at(Step::Index(index), Spot::Index(index), |walk| walk.value(items, d, l, None, owners))
+                })
+                .collect()
         });
         if let [whole] = found.as_mut_slice()
             && self.is_unordered()
@@ -477,14 +539,17 @@ impl<'a> Walk<'a> {
 
     /// Metrics of an autoscaler: a write through an older API version puts them in another order (kubernetes/kubernetes#74099).
     fn is_unordered(&self) -> bool {
-        self.kind.group == "autoscaling" && matches!(self.steps.as_slice(), [Step::Field("spec"), Step::Field("metrics")])
+        self.kind.group == "autoscaling"
+            && matches!(self.steps.as_slice(), [Step::Field("spec"), Step::Field("metrics")])
     }
 
     fn is_permutation(&mut self, items: &'a Type, d: &'a [Value], l: &'a [Value], owners: &'a Owners) -> bool {
         let before = self.inside.replace(Vec::new());
         let mut left: Vec<&'a Value> = l.iter().collect();
         let fits = d.iter().all(|d| {
-            let place = left.iter().position(|l| self.at(Step::Index(0), Spot::Index(0), |walk| walk.value(items, d, l, None, owners)).is_empty());
+            let place = left.iter().position(|l| {
+                self.at(Step::Index(0), Spot::Index(0), |walk| walk.value(items, d, l, None, owners)).is_empty()
+            });
             place.map(|place| left.remove(place)).is_some()
         });
         self.inside = before;
@@ -517,7 +582,8 @@ impl<'a> Walk<'a> {
     /// A finalizer that the API server puts on every object of the kind.
     fn protection(&self, member: &Value) -> Option<Fill> {
         let of_metadata = matches!(self.steps.as_slice(), [Step::Field("metadata"), Step::Field("finalizers")]);
-        (of_metadata && defaults::is_protection(&self.kind.group, &self.kind.kind, member.as_str().unwrap_or_default())).then_some(Fill::Allocated)
+        (of_metadata && defaults::is_protection(&self.kind.group, &self.kind.kind, member.as_str().unwrap_or_default()))
+            .then_some(Fill::Allocated)
     }
 
     /// The list keys of an item, sorted by name; `None` when it is no map or has none of them.
@@ -581,7 +647,9 @@ impl<'a> Walk<'a> {
         for (d, l) in renumbered {
             // The item's path is the desired one, its owners are found under the live key.
             let below = node.and_then(|node| node.item(&l.keys));
-            let inner = self.at(Step::Item(d.keys.clone()), Spot::Index(l.index), |walk| walk.value(items, d.item, l.item, below, owners));
+            let inner = self.at(Step::Item(d.keys.clone()), Spot::Index(l.index), |walk| {
+                walk.value(items, d.item, l.item, below, owners)
+            });
             // The allocated node port comes along with the renumbered port.
             differences.extend(inner.into_iter().filter(|one| one.fill != Some(Fill::NodePort)));
         }
@@ -591,7 +659,10 @@ impl<'a> Walk<'a> {
                 let keys: Vec<&str> = d.keys.iter().map(|(key, _)| *key).collect();
                 let mut inner = walk.value(items, d.item, l.item, below, owners);
                 // A list key that one side leaves to its default is no difference.
-                inner.retain(|one| one.path.0.len() != walk.steps.len() + 1 || !one.path.last_field().is_some_and(|field| keys.contains(&field)));
+                inner.retain(|one| {
+                    one.path.0.len() != walk.steps.len() + 1
+                        || !one.path.last_field().is_some_and(|field| keys.contains(&field))
+                });
                 inner
             }));
         }
@@ -600,7 +671,9 @@ impl<'a> Walk<'a> {
         }
         for l in extra {
             let below = node.and_then(|node| node.item(&l.keys));
-            differences.push(self.at(Step::Item(l.keys.clone()), Spot::Index(l.index), |walk| walk.added_item(items, l.item, below)));
+            differences.push(
+                self.at(Step::Item(l.keys.clone()), Spot::Index(l.index), |walk| walk.added_item(items, l.item, below)),
+            );
         }
         if self.order_counts(d) && is_reordered(&pairs) && self.inside.is_none() {
             differences.push(self.changed(desired, live, node));
@@ -612,9 +685,9 @@ impl<'a> Walk<'a> {
     fn order_counts(&self, d: &[Keyed<'a>]) -> bool {
         match self.steps.last() {
             Some(Step::Field("initContainers")) => true,
-            Some(Step::Field("env")) => {
-                d.iter().any(|item| item.item.get("value").and_then(Value::as_str).is_some_and(|value| value.contains("$(")))
-            }
+            Some(Step::Field("env")) => d
+                .iter()
+                .any(|item| item.item.get("value").and_then(Value::as_str).is_some_and(|value| value.contains("$("))),
             _ => false,
         }
     }
@@ -634,7 +707,9 @@ impl<'a> Walk<'a> {
                 .iter()
                 .map(|step| match step {
                     Step::Field(key) => Segment::Field((*key).to_owned()),
-                    Step::Item(keys) => Segment::Item(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).clone())).collect()),
+                    Step::Item(keys) => {
+                        Segment::Item(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).clone())).collect())
+                    }
                     Step::Member(value) => Segment::Member((*value).clone()),
                     Step::Index(index) => Segment::Index(*index),
                 })
@@ -654,7 +729,13 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn difference(&self, change: Change, desired: Option<&Value>, live: Option<&Value>, holders: Vec<EntryId>) -> Difference {
+    fn difference(
+        &self,
+        change: Change,
+        desired: Option<&Value>,
+        live: Option<&Value>,
+        holders: Vec<EntryId>,
+    ) -> Difference {
         Difference {
             path: self.path(),
             pointer: self.pointer(),
@@ -734,9 +815,10 @@ fn is_reordered(pairs: &[(&Keyed<'_>, &Keyed<'_>)]) -> bool {
 fn is_applied(wanted: &Value, node: Option<&OwnerNode>, owners: &Owners) -> bool {
     let Some(node) = node else { return false };
     match wanted {
-        Value::Object(map) if !map.is_empty() => {
-            map.iter().filter(|(_, value)| !value.is_null()).all(|(key, value)| is_applied(value, node.field(key), owners))
-        }
+        Value::Object(map) if !map.is_empty() => map
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .all(|(key, value)| is_applied(value, node.field(key), owners)),
         _ => node.whole().iter().any(|id| owners.entries.get(*id).is_some_and(super::owners::Entry::is_apply)),
     }
 }

@@ -105,7 +105,13 @@ pub(crate) fn fill(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value)
 /// Most facts are about these definitions; the names in `conditional` leave the prefix out.
 const API_PREFIX: &str = "io.k8s.api.";
 
-fn of_definition(definition: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Fill> {
+fn of_definition(
+    definition: &str,
+    parent: &Frame<'_>,
+    frames: &[Frame<'_>],
+    field: &str,
+    value: &Value,
+) -> Option<Fill> {
     let short = definition.strip_prefix(API_PREFIX).unwrap_or(definition);
     // Conditional first: where a condition is known, the table's value alone is no explanation.
     if let Some(verdict) = conditional(short, parent, frames, field, value) {
@@ -118,7 +124,13 @@ fn of_definition(definition: &str, parent: &Frame<'_>, frames: &[Frame<'_>], fie
 }
 
 /// `Some(None)`: the condition is known and does not hold.
-fn conditional(short: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Option<Fill>> {
+fn conditional(
+    short: &str,
+    parent: &Frame<'_>,
+    frames: &[Frame<'_>],
+    field: &str,
+    value: &Value,
+) -> Option<Option<Fill>> {
     let default_if = |holds: bool| Some(holds.then_some(Fill::Default));
     let allocated_if = |holds: bool| Some(holds.then_some(Fill::Allocated));
     let text = value.as_str().unwrap_or_default();
@@ -132,26 +144,34 @@ fn conditional(short: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &st
         ("core.v1.ServicePort", "targetPort") => default_if(parent.either("port").any(|port| same_json(port, value))),
         ("core.v1.ServicePort", "nodePort") => Some(Some(Fill::NodePort)),
         ("core.v1.ServiceSpec", "clusterIP") => allocated_if(text != "None"),
-        ("core.v1.ServiceSpec", "clusterIPs") => {
-            allocated_if(parent.either("clusterIP").any(|ip| value.get(0) == Some(ip)) || !same_json(value, &json!(["None"])))
-        }
+        ("core.v1.ServiceSpec", "clusterIPs") => allocated_if(
+            parent.either("clusterIP").any(|ip| value.get(0) == Some(ip)) || !same_json(value, &json!(["None"])),
+        ),
         ("core.v1.ServiceSpec", "ipFamilies" | "healthCheckNodePort") => Some(Some(Fill::Allocated)),
         ("core.v1.ServiceSpec", "ipFamilyPolicy") => default_if(text == "SingleStack"),
-        ("core.v1.ServiceSpec", "allocateLoadBalancerNodePorts") => default_if(value == &json!(true) && parent.is("type", "LoadBalancer")),
-        ("core.v1.ServiceSpec", "externalTrafficPolicy") => {
-            default_if(text == "Cluster" && (parent.is("type", "LoadBalancer") || parent.is("type", "NodePort") || parent.has("externalIPs")))
+        ("core.v1.ServiceSpec", "allocateLoadBalancerNodePorts") => {
+            default_if(value == &json!(true) && parent.is("type", "LoadBalancer"))
         }
-        ("core.v1.ServiceSpec", "sessionAffinityConfig") => {
-            default_if(same_json(value, &json!({"clientIP": {"timeoutSeconds": 10800}})) && parent.is("sessionAffinity", "ClientIP"))
+        ("core.v1.ServiceSpec", "externalTrafficPolicy") => default_if(
+            text == "Cluster"
+                && (parent.is("type", "LoadBalancer") || parent.is("type", "NodePort") || parent.has("externalIPs")),
+        ),
+        ("core.v1.ServiceSpec", "sessionAffinityConfig") => default_if(
+            same_json(value, &json!({"clientIP": {"timeoutSeconds": 10800}}))
+                && parent.is("sessionAffinity", "ClientIP"),
+        ),
+        ("core.v1.SessionAffinityConfig", "clientIP") => {
+            default_if(same_json(value, &json!({"timeoutSeconds": 10800})))
         }
-        ("core.v1.SessionAffinityConfig", "clientIP") => default_if(same_json(value, &json!({"timeoutSeconds": 10800}))),
         ("core.v1.ClientIPConfig", "timeoutSeconds") => default_if(same_json(value, &json!(10800))),
         ("core.v1.PodSpec", "serviceAccount") => {
             allocated_if(parent.either("serviceAccountName").any(|name| name == value) || text == "default")
         }
-        ("core.v1.PodSpec", "serviceAccountName") => {
-            allocated_if(parent.either("serviceAccount").any(|name| name == value && parent.desired.is_some_and(|d| d.get("serviceAccount") == Some(name))))
-        }
+        ("core.v1.PodSpec", "serviceAccountName") => allocated_if(
+            parent
+                .either("serviceAccount")
+                .any(|name| name == value && parent.desired.is_some_and(|d| d.get("serviceAccount") == Some(name))),
+        ),
         ("core.v1.ContainerPort", "hostPort") => allocated_if(
             parent.either("containerPort").any(|port| same_json(port, value))
                 && frames.iter().rev().any(|frame| frame.either("hostNetwork").any(|on| on == &json!(true))),
@@ -167,24 +187,34 @@ fn conditional(short: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &st
         }
         ("core.v1.PersistentVolumeSpec", "claimRef") => None,
         ("core.v1.Volume", "emptyDir") => default_if(
-            same_json(value, &json!({})) && parent.live.as_object().is_some_and(|volume| volume.keys().all(|key| key == "name" || key == "emptyDir")),
+            same_json(value, &json!({}))
+                && parent
+                    .live
+                    .as_object()
+                    .is_some_and(|volume| volume.keys().all(|key| key == "name" || key == "emptyDir")),
         ),
-        ("core.v1.ResourceRequirements" | "core.v1.VolumeResourceRequirements", "requests") => default_if(
-            value.as_object().is_some_and(|requests| {
-                !requests.is_empty() && requests.iter().all(|(name, amount)| limit_of(parent, name).any(|limit| same_quantity(limit, amount)))
-            }),
-        ),
+        ("core.v1.ResourceRequirements" | "core.v1.VolumeResourceRequirements", "requests") => {
+            default_if(value.as_object().is_some_and(|requests| {
+                !requests.is_empty()
+                    && requests
+                        .iter()
+                        .all(|(name, amount)| limit_of(parent, name).any(|limit| same_quantity(limit, amount)))
+            }))
+        }
         ("networking.v1.NetworkPolicySpec", "policyTypes") => {
             let egress = parent.either("egress").any(|rules| !super::equal::is_zero(rules));
             default_if(same_json(value, &if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) }))
         }
-        ("batch.v1.JobSpec", "completions") => {
-            default_if(same_json(value, &json!(1)) && parent.desired.is_none_or(|spec| spec.get("parallelism").is_none_or(Value::is_null)))
-        }
+        ("batch.v1.JobSpec", "completions") => default_if(
+            same_json(value, &json!(1))
+                && parent.desired.is_none_or(|spec| spec.get("parallelism").is_none_or(Value::is_null)),
+        ),
         ("batch.v1.JobSpec", "podReplacementPolicy") => {
             default_if(text == if parent.has("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
         }
-        ("batch.v1.JobSpec", "selector") => allocated_if(!parent.either("manualSelector").any(|manual| manual == &json!(true))),
+        ("batch.v1.JobSpec", "selector") => {
+            allocated_if(!parent.either("manualSelector").any(|manual| manual == &json!(true)))
+        }
         ("autoscaling.v2.HorizontalPodAutoscalerSpec", "metrics") => default_if(same_json(
             value,
             &json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]),
@@ -195,8 +225,13 @@ fn conditional(short: &str, parent: &Frame<'_>, frames: &[Frame<'_>], field: &st
             "scaleUp" => scale_up().get("policies").is_some_and(|policies| same_json(policies, value)),
             _ => scale_down().get("policies").is_some_and(|policies| same_json(policies, value)),
         }),
-        ("autoscaling.v2.HPAScalingRules", "stabilizationWindowSeconds") => default_if(parent.key == "scaleUp" && same_json(value, &json!(0))),
-        ("apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy" | "apps.v1.StatefulSetUpdateStrategy", "rollingUpdate") => {
+        ("autoscaling.v2.HPAScalingRules", "stabilizationWindowSeconds") => {
+            default_if(parent.key == "scaleUp" && same_json(value, &json!(0)))
+        }
+        (
+            "apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy" | "apps.v1.StatefulSetUpdateStrategy",
+            "rollingUpdate",
+        ) => {
             let rolling = parent.is("type", "RollingUpdate") || !parent.has("type");
             let default = match short {
                 "apps.v1.DeploymentStrategy" => json!({"maxUnavailable": "25%", "maxSurge": "25%"}),
@@ -221,7 +256,9 @@ fn limit_of<'v>(resources: &Frame<'v>, name: &str) -> impl Iterator<Item = &'v V
 }
 
 fn same_source(a: &Value, b: &Value) -> bool {
-    ["apiGroup", "kind", "name"].iter().all(|key| a.get(key).and_then(Value::as_str).unwrap_or_default() == b.get(key).and_then(Value::as_str).unwrap_or_default())
+    ["apiGroup", "kind", "name"].iter().all(|key| {
+        a.get(key).and_then(Value::as_str).unwrap_or_default() == b.get(key).and_then(Value::as_str).unwrap_or_default()
+    })
 }
 
 fn scale_up() -> Value {
@@ -252,15 +289,24 @@ fn of_object(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Op
     let name = root.live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let text = value.as_str().unwrap_or_default();
     let job = |field: &str| {
-        matches!(field, "controller-uid" | "job-name" | "batch.kubernetes.io/controller-uid" | "batch.kubernetes.io/job-name")
+        matches!(
+            field,
+            "controller-uid" | "job-name" | "batch.kubernetes.io/controller-uid" | "batch.kubernetes.io/job-name"
+        )
     };
     match (kind.group.as_str(), kind.kind.as_str(), keys.as_slice(), field) {
-        ("", "Namespace", ["metadata", "labels"], "kubernetes.io/metadata.name") if text == name => Some(Fill::Allocated),
-        ("", "Namespace", [], "spec") if same_json(value, &json!({"finalizers": ["kubernetes"]})) => Some(Fill::Default),
+        ("", "Namespace", ["metadata", "labels"], "kubernetes.io/metadata.name") if text == name => {
+            Some(Fill::Allocated)
+        }
+        ("", "Namespace", [], "spec") if same_json(value, &json!({"finalizers": ["kubernetes"]})) => {
+            Some(Fill::Default)
+        }
         ("", "Namespace", ["spec"], "finalizers") if same_json(value, &json!(["kubernetes"])) => Some(Fill::Default),
         // Bookkeeping whoever owns it: an editor becomes its owner (design.md §5.8).
         ("apps", "DaemonSet", ["metadata", "annotations"], "deprecated.daemonset.template.generation")
-        | ("apps", "Deployment", ["metadata", "annotations"], "deployment.kubernetes.io/revision") => Some(Fill::Allocated),
+        | ("apps", "Deployment", ["metadata", "annotations"], "deployment.kubernetes.io/revision") => {
+            Some(Fill::Allocated)
+        }
         ("batch", "Job", ["spec", "template", "metadata", "labels"], label) if job(label) => Some(Fill::Allocated),
         ("batch", "Job", ["spec", "template", "metadata"], "labels") => {
             value.as_object().is_some_and(|labels| labels.keys().all(|label| job(label))).then_some(Fill::Allocated)
@@ -275,7 +321,9 @@ fn of_object(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Op
         }
         (group, kind, ["metadata"], "finalizers") => value
             .as_array()
-            .is_some_and(|all| !all.is_empty() && all.iter().all(|one| is_protection(group, kind, one.as_str().unwrap_or_default())))
+            .is_some_and(|all| {
+                !all.is_empty() && all.iter().all(|one| is_protection(group, kind, one.as_str().unwrap_or_default()))
+            })
             .then_some(Fill::Allocated),
         _ => None,
     }

@@ -79,7 +79,8 @@ impl Owners {
 
     /// The newest of some entries (ties by name), and the others, as a report names them.
     pub(crate) fn named(&self, ids: &[EntryId]) -> (Option<Manager>, Vec<Manager>) {
-        let mut managers: Vec<Manager> = ids.iter().filter_map(|id| self.entries.get(*id)).map(|entry| entry.manager.clone()).collect();
+        let mut managers: Vec<Manager> =
+            ids.iter().filter_map(|id| self.entries.get(*id)).map(|entry| entry.manager.clone()).collect();
         managers.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
         let mut managers = managers.into_iter();
         (managers.next(), managers.collect())
@@ -114,7 +115,8 @@ impl OwnerNode {
 
     /// The item with these keys. An entry may leave out a key that has its default.
     pub(crate) fn item(&self, keys: &[(&str, &Value)]) -> Option<&OwnerNode> {
-        let wanted: serde_json::Map<String, Value> = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).clone())).collect();
+        let wanted: serde_json::Map<String, Value> =
+            keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).clone())).collect();
         if let Some(node) = self.items.get(&Value::Object(wanted.clone()).to_string()) {
             return Some(node);
         }
@@ -201,7 +203,8 @@ mod tests {
 
     #[test]
     fn an_entry_without_the_defaulted_key_still_owns_the_item() {
-        let owners = Owners::of(&object(json!([{"manager": "old", "fieldsV1": {"f:ports": {"k:{\"containerPort\":80}": {}}}}])));
+        let owners =
+            Owners::of(&object(json!([{"manager": "old", "fieldsV1": {"f:ports": {"k:{\"containerPort\":80}": {}}}}])));
         let ports = owners.root.field("ports").unwrap();
         assert!(ports.item(&[("containerPort", &json!(80)), ("protocol", &json!("TCP"))]).is_some());
         assert!(ports.item(&[("containerPort", &json!(81)), ("protocol", &json!("TCP"))]).is_none());

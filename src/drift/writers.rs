@@ -31,8 +31,20 @@ const PERSONS_TOOLS: &[&str] = &[
 ];
 
 /// Names that a client library gives itself when nobody chose one: no evidence of anything.
-const GENERIC_CLIENTS: &[&str] =
-    &["Go-http-client", "curl", "Wget", "wget", "python-requests", "python-urllib3", "Python-urllib", "okhttp", "axios", "unknown", "", "kube-rs"];
+const GENERIC_CLIENTS: &[&str] = &[
+    "Go-http-client",
+    "curl",
+    "Wget",
+    "wget",
+    "python-requests",
+    "python-urllib3",
+    "Python-urllib",
+    "okhttp",
+    "axios",
+    "unknown",
+    "",
+    "kube-rs",
+];
 
 pub(crate) fn is_persons_tool(manager: &str) -> bool {
     PERSONS_TOOLS.iter().any(|pattern| glob(pattern, manager))
@@ -103,8 +115,17 @@ const CLOUD: &[&str] = &[
     "speaker",
     "load-balancer-controller",
 ];
-const OPENSHIFT: &[&str] = &["kube-controller-manager", "openshift-controller-manager", "cluster-policy-controller", "cluster-kube-controller-manager-operator"];
-const LABEL_SYNC: &[&str] = &["pod-security-admission-label-synchronization-controller", "cluster-policy-controller", "kube-controller-manager"];
+const OPENSHIFT: &[&str] = &[
+    "kube-controller-manager",
+    "openshift-controller-manager",
+    "cluster-policy-controller",
+    "cluster-kube-controller-manager-operator",
+];
+const LABEL_SYNC: &[&str] = &[
+    "pod-security-admission-label-synchronization-controller",
+    "cluster-policy-controller",
+    "kube-controller-manager",
+];
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
@@ -212,13 +233,18 @@ fn holds(when: If, subject: Subject<'_>) -> bool {
         If::Always => true,
         If::DataLeftEmpty => empty("data") && empty("binaryData"),
         If::Aggregates => subject.desired.get("aggregationRule").is_some_and(|rule| !rule.is_null()),
-        If::TokenSecret => subject.desired.get("type").and_then(serde_json::Value::as_str) == Some("kubernetes.io/service-account-token"),
+        If::TokenSecret => {
+            subject.desired.get("type").and_then(serde_json::Value::as_str)
+                == Some("kubernetes.io/service-account-token")
+        }
     }
 }
 
 /// Writers of `.spec.replicas` that act for an autoscaler; whether one targets the object is looked up.
 pub(crate) fn may_scale(manager: &str) -> bool {
-    ["kube-controller-manager", "horizontal-pod-autoscaler", "keda", "keda-*", "vpa-*"].iter().any(|name| glob(name, manager))
+    ["kube-controller-manager", "horizontal-pod-autoscaler", "keda", "keda-*", "vpa-*"]
+        .iter()
+        .any(|name| glob(name, manager))
 }
 
 /// A finished Job with a TTL is deleted by the TTL controller.
@@ -258,6 +284,9 @@ mod tests {
         let rules = FieldPath::of_fields(&["rules"]);
         let role = ("rbac.authorization.k8s.io/v1", "ClusterRole");
         assert_eq!(cause(role, &rules, "clusterrole-aggregation-controller", &none), None);
-        assert_eq!(cause(role, &rules, "clusterrole-aggregation-controller", &json!({"aggregationRule": {}})), Some(Cause::Aggregation));
+        assert_eq!(
+            cause(role, &rules, "clusterrole-aggregation-controller", &json!({"aggregationRule": {}})),
+            Some(Cause::Aggregation)
+        );
     }
 }

@@ -1,0 +1,187 @@
+//! OpenAPI v3: the index, and the digests of the documents in use. Knows nothing of what the types mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+
+use futures::{StreamExt as _, stream};
+use serde::Deserialize;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+use tracing::debug;
+
+use super::Cluster;
+use super::cache::Cache;
+use super::client::{Client, Get, JSON, ReadError};
+use super::listing::malformed;
+use crate::drift::schema::{DIGEST_VERSION, Schema};
+
+const INDEX: &str = "/openapi/v3";
+
+/// Which documents there are. Their URLs carry a hash of what is in them, so an equal index means equal documents.
+#[derive(Debug, PartialEq)]
+pub(super) struct Index {
+    /// `apis/apps/v1` to `/openapi/v3/apis/apps/v1?hash=…`.
+    documents: BTreeMap<String, String>,
+}
+
+impl Index {
+    pub(super) async fn read(client: &Client) -> Result<Self, ReadError> {
+        let body = client.get(&Get { path: INDEX.to_owned(), accept: JSON, compress: !client.is_local() }).await?;
+        Self::parse(&body)
+    }
+
+    fn parse(body: &[u8]) -> Result<Self, ReadError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            paths: BTreeMap<String, Document>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document {
+            #[serde(rename = "serverRelativeURL")]
+            server_relative_url: String,
+        }
+        let answer: Answer = serde_json::from_slice(body).map_err(|error| malformed(INDEX, &error))?;
+        let documents = answer
+            .paths
+            .into_iter()
+            // A proxy may put its own prefix in front, as the client does by itself (client-go `openapi/groupversion.go`).
+            .filter_map(|(name, document)| {
+                let url = document.server_relative_url;
+                let start = url.find("/openapi/v3/")?;
+                Some((name, url.get(start..)?.to_owned()))
+            })
+            .collect();
+        Ok(Self { documents })
+    }
+
+    /// Equal for two indexes that list the same documents with the same hashes.
+    pub(super) fn fingerprint(&self) -> String {
+        self.documents.iter().map(|(name, url)| format!("{name} {url}\n")).collect()
+    }
+
+    fn url(&self, group: &str, version: &str) -> Option<&str> {
+        let name = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+        self.documents.get(&name).map(String::as_str)
+    }
+}
+
+/// `(group, version)`.
+pub(crate) type GroupVersion = (String, String);
+
+type Answer = Result<Arc<Schema>, String>;
+
+/// Digests in memory, one cell per group version, so that no document is read twice at the same time.
+#[derive(Default)]
+pub(super) struct Digests(std::sync::Mutex<BTreeMap<GroupVersion, Arc<OnceCell<Answer>>>>);
+
+impl Digests {
+    fn cell(&self, group_version: &GroupVersion) -> Arc<OnceCell<Answer>> {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cells.entry(group_version.clone()).or_default())
+    }
+}
+
+/// Types of the group versions asked for, or why there are none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schemas(BTreeMap<GroupVersion, Answer>);
+
+impl Schemas {
+    /// The error is the reason why the types are missing.
+    pub(crate) fn get(&self, group: &str, version: &str) -> Result<&Arc<Schema>, &str> {
+        match self.0.get(&(group.to_owned(), version.to_owned())) {
+            Some(answer) => answer.as_ref().map_err(String::as_str),
+            None => Err("its types were not asked for"),
+        }
+    }
+
+    /// Group versions without types, each with the reason.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = (&GroupVersion, &str)> {
+        self.0.iter().filter_map(|(group_version, answer)| Some((group_version, answer.as_ref().err()?.as_str())))
+    }
+}
+
+impl Cluster {
+    /// Types of these group versions. A document that cannot be had is a reason, never an error.
+    pub(crate) async fn schemas(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
+        if group_versions.is_empty() {
+            return Schemas::default();
+        }
+        let index = self.index().await;
+        let index = &index;
+        let answers = stream::iter(group_versions.iter().cloned())
+            .map(|group_version| async move {
+                let cell = self.digests.cell(&group_version);
+                let answer = cell.get_or_init(|| self.schema(index, &group_version)).await.clone();
+                (group_version, answer)
+            })
+            .buffer_unordered(self.parallel)
+            .collect()
+            .await;
+        Schemas(answers)
+    }
+
+    async fn schema(&self, index: &Result<Arc<Index>, ReadError>, (group, version): &GroupVersion) -> Answer {
+        let index =
+            index.as_ref().map_err(|error| format!("the server's OpenAPI documents cannot be read: {error}"))?;
+        let Some(url) = index.url(group, version) else {
+            return Err("the server has no OpenAPI document for it".to_owned());
+        };
+        // Without a hash nothing says whether a kept digest is still right.
+        let kept =
+            self.cache.clone().filter(|_| url.contains("hash=")).map(|cache| Kept { cache, url: url.to_owned() });
+        let found = match kept.clone() {
+            Some(kept) => off_thread(move || Ok(kept.read())).await?,
+            None => None,
+        };
+        if let Some(schema) = found {
+            return Ok(Arc::new(schema));
+        }
+        let get = Get { path: url.to_owned(), accept: JSON, compress: !self.client.is_local() };
+        let body =
+            self.client.get(&get).await.map_err(|error| format!("its OpenAPI document cannot be read: {error}"))?;
+        off_thread(move || {
+            let schema = Schema::from_openapi(&body).map_err(|error| error.to_string())?;
+            if let Some(kept) = kept {
+                kept.write(&schema);
+            }
+            Ok(Arc::new(schema))
+        })
+        .await
+    }
+}
+
+/// A panic on the way (documents are the cluster's) ends as a reason.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    spawn_blocking(work).await.unwrap_or_else(|_| Err("internal error while its types were read".to_owned()))
+}
+
+/// Where the digest of one document is kept.
+#[derive(Clone)]
+struct Kept {
+    cache: Cache,
+    /// With the hash, so a changed document has another key.
+    url: String,
+}
+
+impl Kept {
+    fn name(&self) -> String {
+        self.url.split('?').next().unwrap_or_default().trim_start_matches("/openapi/v3/").to_owned()
+    }
+
+    fn key(&self) -> String {
+        format!("digest {DIGEST_VERSION} of {}", self.url)
+    }
+
+    fn read(&self) -> Option<Schema> {
+        let body = self.cache.read(&self.name(), &self.key())?;
+        serde_json::from_slice(&body).inspect_err(|error| debug!("cached digest of {}: {error}", self.url)).ok()
+    }
+
+    fn write(&self, schema: &Schema) {
+        match serde_json::to_vec(schema) {
+            Ok(body) => self.cache.write(&self.name(), &self.key(), &body),
+            Err(error) => debug!("digest of {}: {error}", self.url),
+        }
+    }
+}
