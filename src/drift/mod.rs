@@ -8,6 +8,7 @@ pub(crate) mod finding;
 pub(crate) mod live;
 pub(crate) mod object;
 pub(crate) mod owners;
+pub(crate) mod payload;
 pub(crate) mod release;
 pub(crate) mod schema;
 pub(crate) mod security;
