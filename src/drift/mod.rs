@@ -13,4 +13,7 @@ pub(crate) mod release;
 pub(crate) mod schema;
 pub(crate) mod security;
 pub(crate) mod selector;
+pub(crate) mod settle;
+pub(crate) mod state;
+pub(crate) mod tally;
 pub(crate) mod writers;
