@@ -192,9 +192,10 @@ impl Place {
     }
 
     fn right_one(&self) -> String {
-        match &self.context {
-            Some(context) => format!("is the cluster running, and is the context {context:?} the right one?"),
-            None => "is the cluster running, and is this the right address?".to_owned(),
+        match (&self.proxy, &self.context) {
+            (Some(_), _) => "is it the right proxy? (HTTPS_PROXY, NO_PROXY, proxy-url of the kubeconfig)".to_owned(),
+            (None, Some(context)) => format!("is the cluster running, and is the context {context:?} the right one?"),
+            (None, None) => "is the cluster running, and is this the right address?".to_owned(),
         }
     }
 
