@@ -78,7 +78,7 @@ fn from_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
             .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
     );
     let breaks = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let text = if text.iter().any(|byte| breaks(byte)) {
+    let text = if text.iter().any(breaks) {
         Cow::Owned(text.iter().copied().filter(|byte| !breaks(byte)).collect())
     } else {
         Cow::Borrowed(text)
@@ -501,5 +501,27 @@ mod tests {
         lying[at..].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(matches!(decoded(&text(&lying)), Err(DecodeError::Gzip(_))), "a size that lies reserves nothing");
         assert!(decode(&text(&gzip(SMALL.as_bytes())), Limits { unpacked: SMALL.len() as u64 }).is_ok());
+    }
+
+    proptest::proptest! {
+        /// Tenants write records: whatever is in one, reading it ends with a release or with a reason.
+        #[test]
+        fn no_payload_makes_it_panic(at in 0_usize..1500, byte: u8, cut in 0_usize..1600, raw: Vec<u8>) {
+            let _ = decoded(&raw);
+            let _ = decoded(&text(&raw));
+            let _ = decoded(&text(&gzip(&raw)));
+            let real = &include_bytes!("../../tests/data/records/helm-3.22.txt")[..];
+            let mut bytes = BASE64_STANDARD.decode(real).unwrap();
+            bytes.truncate(cut);
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            let _ = decoded(&text(&bytes));
+            let mut json = SMALL.as_bytes().to_vec();
+            if let Some(place) = json.get_mut(at % SMALL.len()) {
+                *place = byte;
+            }
+            let _ = decoded(&text(&json));
+        }
     }
 }
