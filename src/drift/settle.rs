@@ -160,12 +160,14 @@ impl State {
 
     fn about_failed(&self, description: &str, tally: &Tally) -> String {
         let description = if description.is_empty() { String::new() } else { format!(" ({description})") };
-        format!(
-            "revision {} failed{description}{}; mend the cause and upgrade again, or `{}`",
-            self.newest,
-            self.fits(tally),
-            self.way_back(tally)
-        )
+        // Without a revision that ever worked there is nothing to go back to, and an uninstall only fits a first install.
+        let back = match self.rollback {
+            Some(target) => format!(", or `{}`", self.rollback_command(target, tally)),
+            None if self.newest == 1 => format!(", or `{}`", self.helm(&format!("uninstall {}", self.key.name))),
+            None => String::new(),
+        };
+        let fits = self.fits(tally);
+        format!("revision {} failed{description}{fits}; mend the cause and upgrade again{back}", self.newest)
     }
 
     fn about_uninstalled(&self, age: Option<&str>, tally: &Tally) -> String {
@@ -213,7 +215,7 @@ impl State {
         format!("; the live state {fits}")
     }
 
-    /// Out of a pending or failed revision: back to one that worked, or away with an install that never did.
+    /// Out of a pending revision: back to one that worked, away with an install that never did, or once more the same.
     fn way_back(&self, tally: &Tally) -> String {
         match self.rollback {
             Some(target) => self.rollback_command(target, tally),
@@ -340,6 +342,8 @@ mod tests {
                 "revision 12 failed (Upgrade \"nucleus\" failed: timed out); the live state fits revisions 11 and 12 alike; mend the cause and upgrade again, or `helm rollback nucleus 11 -n prod`"),
             (given("1=failed").found(unread), False, True, Reason::Failed, 2,
                 "revision 1 failed (Upgrade \"nucleus\" failed: timed out); mend the cause and upgrade again, or `helm uninstall nucleus -n prod`; 1 could not be told: Service/web: services is forbidden"),
+            (given("1=failed 2=failed").found(|tally| tally.missing = 1), False, True, Reason::Failed, 1,
+                "revision 2 failed (Upgrade \"nucleus\" failed: timed out); mend the cause and upgrade again; 1 missing"),
             (given("11=deployed 12=failed").with(|given| given.judged = Err(DecodeError::Base64)), False, True, Reason::Failed, 2,
                 "revision 12 failed (Upgrade \"nucleus\" failed: timed out); mend the cause and upgrade again, or `helm rollback nucleus 11 -n prod`; revision 11 is what runs, and its record sh.helm.release.v1.nucleus.v11 cannot be read: not base64 text"),
 
