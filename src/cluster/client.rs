@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
+use super::bundle::{Bundle, Recorder};
 use super::connect::{self, ConnectError, Connection};
 use super::proxy;
 use super::transport::{self, Fault, Place};
@@ -69,7 +70,15 @@ const LARGEST_ANSWER: u64 = 1 << 30;
 /// The way to one cluster; cheap to clone. Answers are whole bodies, already unzipped.
 #[derive(Clone)]
 pub(crate) struct Client {
-    live: Arc<Live>,
+    source: Source,
+    recorder: Option<Recorder>,
+}
+
+/// Where answers come from.
+#[derive(Clone)]
+enum Source {
+    Live(Arc<Live>),
+    Replay(Arc<Bundle>),
 }
 
 /// An answer of a server, whatever it says.
@@ -86,43 +95,74 @@ impl Client {
         // Files are read and plugins run: neither may hold up the runtime.
         let opened = tokio::task::spawn_blocking(move || Live::open(&target)).await;
         let live = opened.map_err(|_| ConnectError::Login("the login broke down".to_owned()))??;
-        Ok(Self { live: Arc::new(live) })
+        Ok(Self { source: Source::Live(Arc::new(live)), recorder: None })
+    }
+
+    /// Answers come from a capture, and no request is sent.
+    pub(crate) fn replay(bundle: Bundle) -> Self {
+        Self { source: Source::Replay(Arc::new(bundle)), recorder: None }
+    }
+
+    /// Every answer from now on is kept by the recorder, refusals too.
+    pub(crate) fn record(self, recorder: Recorder) -> Self {
+        Self { recorder: Some(recorder), ..self }
     }
 
     /// The server's answer to a successful read. Bounded in time, and tried again where that may help.
     pub(crate) async fn get(&self, get: &Get) -> Result<Vec<u8>, ReadError> {
-        let answer = self.live.ask(get).await?;
+        let answer = match &self.source {
+            Source::Live(live) => live.ask(get).await?,
+            Source::Replay(bundle) => bundle.answer(get)?,
+        };
+        if let Some(recorder) = &self.recorder {
+            recorder.note(get, &answer).await;
+        }
         answer.read(&get.path)
     }
 
     /// Name of the kubeconfig context; `None` in-cluster and with a server alone.
     pub(crate) fn context(&self) -> Option<&str> {
-        self.live.place.context.as_deref()
+        match &self.source {
+            Source::Live(live) => live.place.context.as_deref(),
+            Source::Replay(bundle) => bundle.context(),
+        }
     }
 
     /// The API server's URL, without credentials.
     pub(crate) fn server(&self) -> &str {
-        &self.live.place.server
+        match &self.source {
+            Source::Live(live) => &live.place.server,
+            Source::Replay(bundle) => bundle.server(),
+        }
     }
 
     /// Of the context, or of the service account; `default` when they name none.
     pub(crate) fn default_namespace(&self) -> &str {
-        &self.live.default_namespace
+        match &self.source {
+            Source::Live(live) => &live.default_namespace,
+            Source::Replay(bundle) => bundle.namespace(),
+        }
     }
 
-    /// Whether the server is on this machine, so that gzip costs more than it saves.
+    /// Whether answers come from this machine, so that gzip costs more than it saves.
     pub(crate) fn is_local(&self) -> bool {
-        self.live.local
+        match &self.source {
+            Source::Live(live) => live.local,
+            Source::Replay(_) => true,
+        }
     }
 
-    /// Whether digests kept on disk may stand in for answers: not while a capture is made or replayed.
+    /// Whether digests kept on disk may stand in for answers: not while a capture is made or replayed, which must hold everything itself.
     pub(crate) fn may_cache(&self) -> bool {
-        true
+        self.recorder.is_none() && matches!(self.source, Source::Live(_))
     }
 
     /// Requests sent so far, repetitions included.
     pub(crate) fn requests(&self) -> usize {
-        self.live.sent.load(Ordering::Relaxed)
+        match &self.source {
+            Source::Live(live) => live.sent.load(Ordering::Relaxed),
+            Source::Replay(_) => 0,
+        }
     }
 }
 
@@ -132,7 +172,7 @@ struct Live {
     place: Place,
     default_namespace: String,
     local: bool,
-    /// Zero: no limit.
+    /// Zero and [`Duration::MAX`]: no limit.
     timeout: Duration,
     /// Requests in flight.
     slots: Semaphore,
@@ -187,7 +227,7 @@ impl Live {
         self.sent.fetch_add(1, Ordering::Relaxed);
         let started = std::time::Instant::now();
         let exchange = self.exchange(get);
-        let reply = if self.timeout.is_zero() {
+        let reply = if self.timeout.is_zero() || self.timeout == Duration::MAX {
             exchange.await
         } else {
             // One bound for the whole exchange: a server that accepts and never answers, or stalls in the middle of its answer.

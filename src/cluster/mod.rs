@@ -1,5 +1,6 @@
 //! The Kubernetes edge: everything that is asked of an API server.
 
+pub(crate) mod bundle;
 mod cache;
 pub(crate) mod client;
 pub(crate) mod connect;
@@ -7,10 +8,12 @@ mod discovery;
 #[cfg(test)]
 mod fake;
 mod listing;
+mod mask;
 pub(crate) mod observe;
 pub(crate) mod openapi;
 mod path;
 mod proxy;
+mod question;
 pub(crate) mod storage;
 mod transport;
 

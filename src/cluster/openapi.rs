@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 use tracing::debug;
 
 use super::Cluster;
+use super::bundle;
 use super::cache::Cache;
 use super::client::{Client, Get, JSON, ReadError};
 use super::listing::malformed;
@@ -141,7 +142,7 @@ impl Cluster {
         let body =
             self.client.get(&get).await.map_err(|error| format!("its OpenAPI document cannot be read: {error}"))?;
         off_thread(move || {
-            let schema = Schema::from_openapi(&body).map_err(|error| error.to_string())?;
+            let schema = bundle::schema(&body)?;
             if let Some(kept) = kept {
                 kept.write(&schema);
             }

@@ -57,20 +57,25 @@ pub(crate) enum DecodeError {
 /// Errors: one [`DecodeError`] variant per step; never an empty release.
 /// Source: helm/helm `pkg/storage/driver/util.go`.
 pub(crate) fn decode(payload: &[u8], limits: Limits) -> Result<Release, DecodeError> {
+    let json = json(payload, limits)?;
+    let record: Option<Record> = serde_json::from_str(&json)
+        .map_err(|error| DecodeError::Json { line: error.line(), column: error.column() })?;
+    record.ok_or(DecodeError::Null)?.into_release()
+}
+
+/// The JSON text of a payload, whatever it says: the steps of [`decode`] before the last.
+pub(crate) fn json(payload: &[u8], limits: Limits) -> Result<String, DecodeError> {
     let bytes = from_base64(payload)?;
     if bytes.is_empty() {
         return Err(DecodeError::Empty);
     }
     let json = if bytes.len() > 3 && bytes.starts_with(&[0x1f, 0x8b, 0x08]) { unpack(&bytes, limits)? } else { bytes };
     // Go puts U+FFFD in the place of what is not UTF-8.
-    let json = String::from_utf8(json).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    let record: Option<Record> = serde_json::from_str(&json)
-        .map_err(|error| DecodeError::Json { line: error.line(), column: error.column() })?;
-    record.ok_or(DecodeError::Null)?.into_release()
+    Ok(String::from_utf8(json).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// As Go's `StdEncoding`: line breaks anywhere, trailing bits as they are, but padding is required.
-fn from_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+pub(crate) fn from_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new()
