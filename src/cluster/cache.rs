@@ -139,3 +139,59 @@ fn write_private(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let mut file = options.open(path)?;
     parts.iter().try_for_each(|part| file.write_all(part))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_by_its_full_key_only() {
+        let root = std::env::temp_dir().join(format!("helm-drift-cache-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let cache = Cache::new(&root, "https://a");
+        assert_eq!(cache.read("apps/v1", "key"), None);
+        cache.write("apps/v1", "key", b"body\nof two lines");
+        assert_eq!(cache.read("apps/v1", "key").as_deref(), Some(&b"body\nof two lines"[..]));
+        assert_eq!(cache.read("apps/v1", "other"), None);
+        assert_eq!(Cache::new(&root, "https://b").read("apps/v1", "key"), None);
+        // A name that happens to be equal proves nothing.
+        let (file, other) = (cache.file("apps/v1", "key"), cache.file("apps/v1", "other"));
+        fs::rename(file, other).unwrap();
+        assert_eq!(cache.read("apps/v1", "other"), None);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn old_clusters_make_room_and_nothing_else_is_touched() {
+        let root = std::env::temp_dir().join(format!("helm-drift-cache-many-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("mine")).unwrap();
+        for cluster in 0..CLUSTERS + 5 {
+            Cache::new(&root, &cluster.to_string()).write("x", "key", b"");
+        }
+        assert_eq!(fs::read_dir(&root).unwrap().count(), CLUSTERS + 1);
+        assert!(root.join("mine").is_dir());
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn writers_at_the_same_time_leave_a_whole_file() {
+        let root = std::env::temp_dir().join(format!("helm-drift-cache-race-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        std::thread::scope(|scope| {
+            for writer in 0..8u8 {
+                let cache = Cache::new(&root, "https://a");
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        cache.write("x", "key", &vec![writer; 50_000]);
+                        let body = cache.read("x", "key").unwrap();
+                        assert!(body.len() == 50_000 && body.iter().all(|byte| *byte == body[0]));
+                    }
+                });
+            }
+        });
+        let left = fs::read_dir(Cache::new(&root, "https://a").directory).unwrap().count();
+        assert_eq!(left, 1);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

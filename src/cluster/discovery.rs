@@ -429,3 +429,199 @@ impl KeptTable {
         (self.version, apis)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use serde_json::{Value, json};
+
+    use super::super::fake::{Answer, Asked, Fake, status};
+    use super::*;
+    use crate::drift::live::Lookup;
+
+    fn resource(plural: &str, kind: &str) -> Value {
+        json!({"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
+               "verbs": ["get", "list"], "subresources": [{"subresource": "status"}]})
+    }
+
+    fn aggregated(groups: &Value) -> Answer {
+        (
+            200,
+            json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups})
+                .to_string(),
+        )
+    }
+
+    fn core() -> Answer {
+        aggregated(
+            &json!([{"metadata": {}, "versions": [{"version": "v1", "resources": [resource("services", "Service")]}]}]),
+        )
+    }
+
+    /// `widgets`: whether that custom resource is served.
+    fn modern(asked: &Asked, index: &str, widgets: bool) -> Answer {
+        match asked.path.as_str() {
+            "/openapi/v3" => (200, index.to_owned()),
+            "/version" => (200, json!({"gitVersion": "v1.36.3"}).to_string()),
+            "/api" => core(),
+            "/apis" => {
+                let mut groups = json!([
+                    {"metadata": {"name": "autoscaling"}, "versions": [
+                        {"version": "v2", "resources": [resource("horizontalpodautoscalers", "HorizontalPodAutoscaler")], "freshness": "Current"},
+                        {"version": "v1", "resources": [resource("horizontalpodautoscalers", "HorizontalPodAutoscaler")], "freshness": "Current"}]},
+                ]);
+                if widgets {
+                    let group = json!({"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": [resource("widgets", "Widget")]}]});
+                    groups.as_array_mut().unwrap().push(group);
+                }
+                aggregated(&groups)
+            }
+            _ => status(404, "unexpected"),
+        }
+    }
+
+    const INDEX_A: &str = r#"{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=A"}}}"#;
+    const INDEX_B: &str = r#"{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=B"}}}"#;
+
+    /// A directory of its own for one test.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("helm-drift-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[tokio::test]
+    async fn two_requests_tell_what_is_served() {
+        let fake = Fake::start(|asked| modern(asked, INDEX_A, false));
+        let cluster = Cluster::new(fake.client().await, None, 4);
+        let apis = cluster.apis().await.unwrap();
+        let Lookup::Served(service) = apis.lookup(&Gvk::new("v1", "Service")) else { panic!("{apis:?}") };
+        assert_eq!((service.plural.as_str(), service.namespaced, service.listable), ("services", true, true));
+        let Lookup::OtherVersion(hpa) = apis.lookup(&Gvk::new("autoscaling/v2beta2", "HorizontalPodAutoscaler")) else {
+            panic!()
+        };
+        assert_eq!(hpa.gvk.version, "v2", "the server's preferred version");
+        assert_eq!(apis.lookup(&Gvk::new("x.io/v1", "Widget")), Lookup::NotServed);
+        assert_eq!(cluster.info().await.version.as_deref(), Some("v1.36.3"));
+        cluster.apis_fresh().await.unwrap();
+        assert_eq!(fake.asked(), ["/api", "/apis", "/version"]);
+    }
+
+    #[tokio::test]
+    async fn a_kept_table_costs_one_request_while_the_index_is_the_same() {
+        let directory = Directory::new("discovery");
+        let cluster = async |fake: &Fake| Cluster::new(fake.client().await, Some(directory.0.clone()), 4);
+        let state = Arc::new(std::sync::Mutex::new((INDEX_A, false)));
+        let now = Arc::clone(&state);
+        let fake = Fake::start(move |asked| {
+            let (index, widgets) = *now.lock().unwrap();
+            modern(asked, index, widgets)
+        });
+        let widget = Gvk::new("x.io/v1", "Widget");
+
+        let cold = cluster(&fake).await.apis().await.unwrap();
+        assert_eq!(fake.asked().len(), 4);
+        let warm = cluster(&fake).await;
+        assert_eq!(warm.apis().await.unwrap(), cold);
+        assert_eq!(fake.asked(), ["/openapi/v3"]);
+        assert_eq!(warm.info().await.version.as_deref(), Some("v1.36.3"));
+
+        // A kind was defined, and the index does not show it yet.
+        *state.lock().unwrap() = (INDEX_A, true);
+        assert_eq!(warm.apis().await.unwrap().lookup(&widget), Lookup::NotServed);
+        assert!(matches!(warm.apis_fresh().await.unwrap().lookup(&widget), Lookup::Served(_)));
+        assert!(matches!(warm.apis().await.unwrap().lookup(&widget), Lookup::Served(_)));
+        assert_eq!(fake.asked().len(), 4);
+        assert!(matches!(cluster(&fake).await.apis().await.unwrap().lookup(&widget), Lookup::Served(_)), "kept again");
+        assert_eq!(fake.asked(), ["/openapi/v3"]);
+
+        *state.lock().unwrap() = (INDEX_B, false);
+        assert_eq!(cluster(&fake).await.apis().await.unwrap().lookup(&widget), Lookup::NotServed);
+        assert_eq!(fake.asked().len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_stale_is_a_failure_and_is_not_kept() {
+        let directory = Directory::new("stale");
+        let fake = Fake::start(|asked| match asked.path.as_str() {
+            "/apis" => aggregated(
+                &json!([{"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]}]),
+            ),
+            _ => modern(asked, INDEX_A, false),
+        });
+        for _ in 0..2 {
+            let cluster = Cluster::new(fake.client().await, Some(directory.0.clone()), 4);
+            let apis = cluster.apis().await.unwrap();
+            let Lookup::Undiscovered(reason) = apis.lookup(&Gvk::new("metrics.k8s.io/v1beta1", "PodMetrics")) else {
+                panic!("{apis:?}")
+            };
+            assert!(reason.contains("stale"), "{reason}");
+            assert_eq!(fake.asked().len(), 4, "asked again");
+        }
+    }
+
+    #[tokio::test]
+    async fn older_servers_are_asked_group_by_group() {
+        let fake = Fake::start(|asked| {
+            let answer = match asked.path.as_str() {
+                "/api" if asked.accept == JSON => json!({"kind": "APIVersions", "versions": ["v1"]}),
+                "/api" => return status(406, "only application/json"),
+                "/apis" => json!({"kind": "APIGroupList", "groups": [
+                    {"name": "batch", "versions": [{"groupVersion": "batch/v1beta1", "version": "v1beta1"}, {"groupVersion": "batch/v1", "version": "v1"}],
+                     "preferredVersion": {"version": "v1"}},
+                    {"name": "metrics.k8s.io", "versions": [{"version": "v1beta1"}]}]}),
+                "/api/v1" => json!({"kind": "APIResourceList", "resources": [
+                    {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get", "list"]},
+                    {"name": "pods/eviction", "kind": "Eviction", "namespaced": true, "verbs": ["create"]}]}),
+                "/apis/batch/v1" | "/apis/batch/v1beta1" => json!({"kind": "APIResourceList", "resources": [
+                    {"name": "cronjobs", "kind": "CronJob", "namespaced": true, "verbs": ["get", "list"]}]}),
+                _ => return status(503, "the server is currently unable to handle the request"),
+            };
+            (200, answer.to_string())
+        });
+        let cluster = Cluster::new(fake.client().await, None, 4);
+        let apis = cluster.apis().await.unwrap();
+        assert!(matches!(apis.lookup(&Gvk::new("v1", "Pod")), Lookup::Served(_)));
+        assert_eq!(apis.lookup(&Gvk::new("v1", "Eviction")), Lookup::NotServed);
+        let Lookup::OtherVersion(cron) = apis.lookup(&Gvk::new("batch/v2", "CronJob")) else { panic!() };
+        assert_eq!(cron.gvk.version, "v1", "the preferred version comes first");
+        let Lookup::Undiscovered(reason) = apis.lookup(&Gvk::new("metrics.k8s.io/v1beta1", "PodMetrics")) else {
+            panic!()
+        };
+        assert!(reason.contains("unable to handle"), "{reason}");
+        assert_eq!(cluster.info().await.version, None);
+    }
+
+    #[tokio::test]
+    async fn no_index_is_no_obstacle() {
+        let directory = Directory::new("no-index");
+        let fake = Fake::start(|asked| match asked.path.as_str() {
+            "/openapi/v3" => status(403, "forbidden"),
+            _ => modern(asked, "", false),
+        });
+        let cluster = Cluster::new(fake.client().await, Some(directory.0.clone()), 4);
+        cluster.apis().await.unwrap();
+        assert!(!directory.0.exists());
+        let types = cluster.schemas(&[(String::new(), "v1".to_owned())].into()).await;
+        assert!(types.get("", "v1").unwrap_err().contains("forbidden"));
+        assert_eq!(fake.asked().len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_api_server_is_said_so() {
+        let fake = Fake::start(|_: &Asked| (200, r#"{"kind": "Something"}"#.to_owned()));
+        let error = Cluster::new(fake.client().await, None, 4).apis().await.unwrap_err().to_string();
+        assert!(error.contains("is the server a Kubernetes API server?"), "{error}");
+    }
+}

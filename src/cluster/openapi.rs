@@ -186,3 +186,94 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::fake::{Fake, status};
+    use super::*;
+    use crate::drift::object::Gvk;
+
+    const DOCUMENT: &str = r##"{"openapi": "3.0.0", "components": {"schemas": {"io.k8s.api.core.v1.Thing": {
+        "type": "object", "properties": {"metadata": {"type": "object"}, "spec": {"type": "string"}},
+        "x-kubernetes-group-version-kind": [{"group": "", "kind": "Thing", "version": "v1"}]}}}}"##;
+
+    fn index(hash: &str) -> String {
+        serde_json::json!({"paths": {
+            "api/v1": {"serverRelativeURL": format!("/prefix/openapi/v3/api/v1?hash={hash}")},
+            "apis/x.io/v1": {"serverRelativeURL": "/openapi/v3/apis/x.io/v1"},
+            "version": {"serverRelativeURL": "https://elsewhere.example/"},
+        }})
+        .to_string()
+    }
+
+    async fn read(fake: &Fake, cache: &Path) -> Schemas {
+        let cluster = Cluster::new(fake.client().await, Some(cache.to_owned()), 4);
+        let wanted =
+            [("", "v1"), ("x.io", "v1"), ("y.io", "v1")].map(|(group, version)| (group.to_owned(), version.to_owned()));
+        let first = cluster.schemas(&wanted.clone().into()).await;
+        cluster.schemas(&wanted.into()).await;
+        first
+    }
+
+    #[tokio::test]
+    async fn a_document_is_read_once_for_its_hash() {
+        let cache = std::env::temp_dir().join(format!("helm-drift-digests-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&cache);
+        let hash = Arc::new(std::sync::Mutex::new("1"));
+        let now = Arc::clone(&hash);
+        let fake = Fake::start(move |asked| match asked.path.as_str() {
+            "/openapi/v3" => (200, index(&now.lock().unwrap())),
+            path if path.starts_with("/openapi/v3/api/v1?hash=") => (200, DOCUMENT.to_owned()),
+            "/openapi/v3/apis/x.io/v1" => status(503, "aggregated API is down"),
+            _ => status(404, "unexpected"),
+        });
+        let thing = Gvk::new("v1", "Thing");
+
+        let cold = read(&fake, &cache).await;
+        assert!(cold.get("", "v1").unwrap().has(&thing));
+        assert!(cold.get("x.io", "v1").unwrap_err().contains("aggregated API is down"));
+        assert!(cold.get("y.io", "v1").unwrap_err().contains("no OpenAPI document"));
+        assert_eq!(cold.missing().count(), 2);
+        assert!(fake.asked().contains(&"/openapi/v3/api/v1?hash=1".to_owned()));
+
+        let warm = read(&fake, &cache).await;
+        assert_eq!(warm.get("", "v1").unwrap(), cold.get("", "v1").unwrap());
+        assert!(!fake.asked().iter().any(|path| path.contains("api/v1?")));
+
+        // Damaged by whoever: read anew.
+        let files = |cache: &Path| -> Vec<_> {
+            std::fs::read_dir(cache)
+                .unwrap()
+                .flat_map(|cluster| std::fs::read_dir(cluster.unwrap().path()).unwrap())
+                .map(|file| file.unwrap().path())
+                .collect()
+        };
+        for file in files(&cache) {
+            let kept = std::fs::read(&file).unwrap();
+            std::fs::write(&file, &kept[..kept.len() / 2]).unwrap();
+        }
+        assert!(read(&fake, &cache).await.get("", "v1").unwrap().has(&thing));
+        assert!(fake.asked().iter().any(|path| path.contains("api/v1?")));
+
+        for next in ["2", "3", "4", "5", "6"] {
+            *hash.lock().unwrap() = next;
+            read(&fake, &cache).await;
+            assert!(fake.asked().iter().any(|path| path.ends_with(next)));
+        }
+        assert_eq!(files(&cache).len(), 3, "old ones made room");
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_used_is_no_obstacle() {
+        let fake = Fake::start(|asked| match asked.path.as_str() {
+            "/openapi/v3" => (200, index("1")),
+            path if path.starts_with("/openapi/v3/api/v1?hash=") => (200, DOCUMENT.to_owned()),
+            _ => status(404, "unexpected"),
+        });
+        let schemas = read(&fake, Path::new("/dev/null/nowhere")).await;
+        assert!(schemas.get("", "v1").unwrap().has(&Gvk::new("v1", "Thing")));
+    }
+}

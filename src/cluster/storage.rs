@@ -286,3 +286,133 @@ fn label_owners(managed: &[Managed]) -> BTreeMap<String, Vec<String>> {
     }
     owners
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::{Value, json};
+
+    use super::super::fake::{Asked, Fake, status};
+    use super::*;
+    use crate::drift::finding::TroubleReason;
+
+    fn item(name: &str, labels: &Value) -> Value {
+        json!({"metadata": {"name": name, "namespace": "prod", "resourceVersion": "7", "labels": labels}})
+    }
+
+    fn meta(value: Value) -> Metadata {
+        serde_json::from_value::<Item>(value).unwrap().metadata
+    }
+
+    #[test]
+    fn revision_comes_from_the_last_v_of_the_name() {
+        let rows = [
+            ("sh.helm.release.v1.nucleus.v12", Some(("nucleus", 12))),
+            ("sh.helm.release.v1.shop.v2.v1", Some(("shop.v2", 1))),
+            ("sh.helm.release.v1.shop.v2", Some(("shop", 2))),
+            ("sh.helm.release.v1.a.b.v3", Some(("a.b", 3))),
+            ("sh.helm.release.v1.shop", None),
+            ("sh.helm.release.v1.shop.v", None),
+            ("sh.helm.release.v1.shop.vx", None),
+            ("sh.helm.release.v1.shop.v-1", None),
+            ("sh.helm.release.v1..v1", None),
+            ("shop.v1", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(named(name), expected.map(|(name, revision)| (name.to_owned(), revision)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_tells_nothing_leaves_the_labels_and_else_is_said() {
+        let record = super::record(meta(item("odd", &json!({"name": "shop", "version": "4"})))).unwrap();
+        assert_eq!((record.key.name.as_str(), record.revision, record.object_name.as_str()), ("shop", 4, "odd"));
+        let oddity = super::record(meta(item("odd", &json!({"owner": "helm"})))).unwrap_err();
+        assert!(oddity.reason.contains("owner=helm"), "{oddity:?}");
+        let labels = json!({"name": "shop", "version": "4"});
+        let oddity = super::record(meta(item("sh.helm.release.v2.shop.v4", &labels))).unwrap_err();
+        assert!(oddity.reason.contains("newer"), "{oddity:?}");
+    }
+
+    #[test]
+    fn owners_of_payload_and_labels_are_told() {
+        let labels = json!({"f:labels": {".": {}, "f:status": {}, "f:owner": {}, "f:helm-drift/mode": {}}});
+        let mut value = item("sh.helm.release.v1.shop.v1", &json!({}));
+        value["metadata"]["managedFields"] = json!([
+            {"manager": "Helm", "operation": "Update", "time": "2026-11-30T10:00:00Z",
+             "fieldsV1": {"f:data": {".": {}, "f:release": {}}, "f:metadata": labels, "f:type": {}}},
+            {"manager": "kubectl-label", "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": {"f:helm-drift/suspend": {}}}}},
+            {"manager": "wiped"},
+        ]);
+        let record = super::record(meta(value)).unwrap();
+        let time = "2026-11-30T10:00:00Z".parse().ok();
+        assert_eq!(record.owners, [RecordOwner { manager: "Helm".to_owned(), time }]);
+        let owners: Vec<_> =
+            record.label_owners.iter().map(|(label, managers)| (label.as_str(), managers.join(","))).collect();
+        let expected = [("helm-drift/mode", "Helm"), ("helm-drift/suspend", "kubectl-label"), ("status", "Helm")];
+        assert_eq!(owners, expected.map(|(label, manager)| (label, manager.to_owned())));
+    }
+
+    #[test]
+    fn payload_loses_the_apis_own_base64_only() {
+        let secret = json!({"data": {"release": "SDRzSUFBQUE="}}).to_string();
+        assert_eq!(payload(Storage::Secret, "x", secret.as_bytes()).unwrap(), b"H4sIAAAA");
+        let map = json!({"data": {"release": "H4sIAAAA"}}).to_string();
+        assert_eq!(payload(Storage::ConfigMap, "x", map.as_bytes()).unwrap(), b"H4sIAAAA");
+        for missing in [json!({}), json!({"data": null}), json!({"data": {}}), json!({"data": {"release": ""}})] {
+            assert_eq!(payload(Storage::Secret, "x", missing.to_string().as_bytes()).unwrap(), b"", "{missing}");
+        }
+        let error = payload(Storage::Secret, "x", br#"{"data": "hunter2"}"#).unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn records_are_listed_by_metadata_page_by_page_in_integer_order() {
+        let expired = AtomicUsize::new(0);
+        let fake = Fake::start(move |asked| {
+            assert_eq!(asked.accept, METADATA_LIST);
+            let record =
+                |n: u64| item(&format!("sh.helm.release.v1.shop.v{n}"), &json!({"name": "shop", "owner": "helm"}));
+            let (items, token) = match (asked.path.ends_with("continue=next"), expired.fetch_add(1, Ordering::Relaxed))
+            {
+                (true, 1) => return status(410, "too old"),
+                (true, _) => (vec![record(2), item("stranger", &json!({"owner": "helm"}))], ""),
+                (false, _) => (vec![record(1), record(10)], "next"),
+            };
+            (200, json!({"kind": "SecretList", "metadata": {"continue": token}, "items": items}).to_string())
+        });
+        let cluster = Cluster::new(fake.client().await, None, 4);
+        let found = cluster.records(Storage::Secret, Some("prod"), Some("shop")).await.unwrap();
+        assert_eq!(found.records.iter().map(|record| record.revision).collect::<Vec<_>>(), [1, 2, 10]);
+        assert_eq!(found.oddities.len(), 1);
+        let asked = fake.asked();
+        assert_eq!(asked.len(), 4);
+        let expected = "/api/v1/namespaces/prod/secrets?labelSelector=owner=helm,name=shop&fieldSelector=type=helm.sh/release.v1&limit=500";
+        assert_eq!(asked[0], expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_forbidden_names_the_remedy() {
+        let fake = Fake::start(|_: &Asked| {
+            status(403, "secrets is forbidden: User \"limited\" cannot list resource \"secrets\"")
+        });
+        let cluster = Cluster::new(fake.client().await, None, 4);
+        let error = cluster.records(Storage::Secret, None, None).await.unwrap_err();
+        assert_eq!(error.reason(), TroubleReason::Forbidden);
+        let text = error.to_string();
+        assert!(
+            text.starts_with("secrets is forbidden: User \"limited\" cannot list") && text.contains("with -n"),
+            "{text}"
+        );
+        let key = ReleaseKey { namespace: "prod".to_owned(), name: "shop".to_owned() };
+        let text = cluster.record(Storage::Secret, &key, 3).await.unwrap_err().to_string();
+        assert!(text.ends_with("the verb get on secrets is needed"), "{text}");
+        assert_eq!(
+            fake.asked()[1],
+            "/api/v1/secrets?labelSelector=owner=helm&fieldSelector=type=helm.sh/release.v1&limit=500"
+        );
+        let error = cluster.records(Storage::Sql, None, None).await.unwrap_err();
+        assert_eq!(error.reason(), TroubleReason::OtherDriver);
+    }
+}
