@@ -647,3 +647,223 @@ fn is_immutable(gvk: &Gvk, path: &FieldPath) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const WINDOW_END: &str = "2026-01-01T00:00:10Z";
+    const DURING: &str = "2026-01-01T00:00:05Z";
+    const LATER: &str = "2026-01-01T01:00:00Z";
+
+    /// One object as a chart renders it and as it is stored, with its writers.
+    struct Trial {
+        desired: Value,
+        live: Value,
+        hand: Hand,
+        failed: Vec<Value>,
+        upgrade: Option<Option<Value>>,
+    }
+
+    fn trial(desired: Value, live: Value) -> Trial {
+        let hand = Hand {
+            managers: Vec::new(),
+            record_owner: Some("Helm".into()),
+            window_end: WINDOW_END.parse().ok(),
+            rewritten: false,
+            admission_excuse: true,
+        };
+        Trial { desired, live, hand, failed: Vec::new(), upgrade: None }
+    }
+
+    impl Trial {
+        /// `fields` is fieldsV1 of one more entry.
+        fn by(mut self, manager: &str, operation: &str, time: &str, fields: Value) -> Self {
+            let entry = json!({"manager": manager, "operation": operation, "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields});
+            match self.live.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
+                Some(entries) => entries.push(entry),
+                None => self.live["metadata"]["managedFields"] = json!([entry]),
+            }
+            self
+        }
+
+        fn helm(self, fields: Value) -> Self {
+            self.by("helm", "Update", DURING, fields)
+        }
+
+        fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+            change(&mut self);
+            self
+        }
+
+        fn judge(&self) -> Judgement {
+            let gvk = Gvk::new(self.desired["apiVersion"].as_str().unwrap(), self.desired["kind"].as_str().unwrap());
+            let document: &[u8] = match gvk.group.as_str() {
+                "apps" => include_bytes!("../../tests/data/openapi/apps-v1.json"),
+                _ => include_bytes!("../../tests/data/openapi/core-v1.json"),
+            };
+            let schema = Schema::from_openapi(document).unwrap();
+            assert!(schema.has(&gvk), "{gvk:?}");
+            let object = ObjectRef { gvk, namespace: Some("shop".into()), name: "web".into() };
+            let failed: Vec<&Value> = self.failed.iter().collect();
+            let circumstances = Circumstances {
+                hand: &self.hand,
+                apply_method: ApplyMethod::ClientSide,
+                has_subcharts: false,
+                upgrade: self.upgrade.as_ref().map(Option::as_ref),
+                failed: &failed,
+            };
+            judge(Wanted { object: &object, source: None, body: &self.desired }, &self.live, Some(&schema), circumstances)
+        }
+
+        /// `verdict change path cause manager`, a line each.
+        fn findings(&self) -> Vec<String> {
+            let line = |candidate: &Candidate| {
+                let finding = &candidate.finding;
+                let manager = finding.manager.as_ref().map_or("-", |manager| &manager.name);
+                let path = finding.path.as_ref().map(ToString::to_string).unwrap_or_default();
+                format!("{:?} {:?} {path} {:?} {manager}", finding.verdict, finding.change, finding.cause.unwrap())
+            };
+            self.judge().candidates.iter().map(line).collect()
+        }
+    }
+
+    fn config_map(data: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": data})
+    }
+
+    fn deployment(spec: Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
+    }
+
+    fn pod(container: Value) -> Value {
+        json!({"template": {"spec": {"containers": [container]}}})
+    }
+
+    #[test]
+    fn who_holds_a_changed_value_decides() {
+        let changed = || trial(config_map(json!({"mode": "fast"})), config_map(json!({"mode": "slow"})));
+        let mode = || json!({"f:data": {"f:mode": {}}});
+        assert_eq!(changed().helm(mode()).findings(), ["Expected Changed .data.mode Admission helm"]);
+        assert_eq!(changed().by("helm", "Update", LATER, mode()).findings(), ["Drift Changed .data.mode ForgedName helm"]);
+        assert_eq!(changed().by("kubectl-edit", "Update", LATER, mode()).findings(), ["Drift Changed .data.mode Edited kubectl-edit"]);
+        assert_eq!(changed().findings(), ["Drift Changed .data.mode Unattributed -"]);
+        let shared = changed().helm(mode()).by("pipeline", "Apply", LATER, mode());
+        assert_eq!(shared.findings(), ["Drift Changed .data.mode Edited pipeline"]);
+        let no_excuse = changed().helm(mode()).with(|trial| trial.hand.admission_excuse = false);
+        assert_eq!(no_excuse.findings(), ["Drift Changed .data.mode Edited helm"]);
+    }
+
+    #[test]
+    fn who_holds_an_added_value_decides() {
+        let added = || trial(config_map(json!({"mode": "fast"})), config_map(json!({"mode": "fast", "x": "1"})));
+        let x = || json!({"f:data": {"f:x": {}}});
+        assert_eq!(added().helm(x()).findings(), Vec::<String>::new());
+        assert_eq!(added().by("helm", "Update", LATER, x()).findings(), ["Drift Added .data.x ForgedName helm"]);
+        assert_eq!(added().by("k9s", "Update", LATER, x()).findings(), ["Drift Added .data.x Added k9s"]);
+        let nobody = added().helm(json!({"f:data": {"f:mode": {}}}));
+        assert_eq!(nobody.findings(), ["Expected Added .data.x Admission -"]);
+        assert_eq!(added().findings(), ["Unverified Added .data.x Unattributed -"], "wiped traces");
+        let forgotten = added().by("before-first-apply", "Update", LATER, x());
+        assert_eq!(forgotten.findings(), ["Unverified Added .data.x Unattributed -"]);
+        let failed = added().helm(x()).with(|trial| trial.failed.push(config_map(json!({"mode": "fast", "x": "1"}))));
+        assert_eq!(failed.findings(), ["Drift Added .data.x LeftBehind helm"]);
+    }
+
+    #[test]
+    fn a_default_is_no_difference_whoever_owns_it() {
+        let container = json!({"name": "web", "image": "nginx:1.27"});
+        let full = json!({"name": "web", "image": "nginx:1.27", "imagePullPolicy": "IfNotPresent", "resources": {},
+            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"});
+        let mut live = pod(full);
+        live["strategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+        live["replicas"] = json!(1);
+        live["template"]["spec"]["securityContext"] = json!({});
+        let all = json!({"f:spec": {"f:strategy": {"f:type": {}, "f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}}, "f:replicas": {}}});
+        let recreated = trial(deployment(pod(container.clone())), deployment(live.clone())).by("kubectl-create", "Update", LATER, all);
+        assert_eq!(recreated.findings(), Vec::<String>::new());
+
+        live["template"]["spec"]["containers"][0]["imagePullPolicy"] = json!("Always");
+        live["strategy"]["rollingUpdate"]["maxSurge"] = json!(5);
+        let owned = json!({"f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}},
+            "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {"f:imagePullPolicy": {}}}}}}});
+        let edited = trial(deployment(pod(container)), deployment(live)).by("kubectl-edit", "Update", LATER, owned);
+        assert_eq!(
+            edited.findings(),
+            [
+                "Drift Added .spec.strategy Added kubectl-edit",
+                r#"Drift Added .spec.template.spec.containers[name="web"].imagePullPolicy Added kubectl-edit"#
+            ]
+        );
+    }
+
+    #[test]
+    fn zeros_that_the_server_drops_are_absent() {
+        let desired = deployment(json!({"paused": false, "minReadySeconds": 0, "template": {"spec": {
+            "hostNetwork": false, "tolerations": [], "nodeSelector": {}, "affinity": null, "containers": [
+                {"name": "web", "tty": false, "env": [{"name": "EMPTY", "value": ""}], "resources": {"limits": {}}}]}}}));
+        let live = deployment(pod(json!({"name": "web", "env": [{"name": "EMPTY"}]})));
+        assert_eq!(trial(desired, live).helm(json!({})).findings(), Vec::<String>::new());
+
+        let pointer = json!({"automountServiceAccountToken": false, "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}});
+        let bare = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}});
+        assert_eq!(trial(pointer, bare).helm(json!({})).findings(), ["Drift Removed .automountServiceAccountToken Removed -"]);
+        let entry = trial(config_map(json!({"proxy": "", "a": "b"})), config_map(json!({"a": "b"}))).helm(json!({}));
+        assert_eq!(entry.findings(), ["Drift Removed .data.proxy Removed -"]);
+    }
+
+    #[test]
+    fn a_sidecar_is_one_finding_and_its_defaults_are_none() {
+        let web = json!({"name": "web", "image": "nginx:1.27"});
+        let mut live = pod(web.clone());
+        let sidecar = json!({"name": "agent", "image": "busybox:1.37", "imagePullPolicy": "IfNotPresent", "resources": {}});
+        live["template"]["spec"]["containers"] = json!([sidecar, web]);
+        let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"agent\"}": {".": {}, "f:name": {}, "f:image": {}}}}}}});
+        let added = || trial(deployment(pod(web.clone())), deployment(live.clone()));
+        let path = r#".spec.template.spec.containers[name="agent"]"#;
+        assert_eq!(added().by("kubectl-edit", "Update", LATER, fields).findings(), [format!("Drift Added {path} Added kubectl-edit")]);
+        let trimmed = added().helm(json!({"f:spec": {}})).judge();
+        assert_eq!(trimmed.candidates[0].finding.verdict, Verdict::Expected);
+        assert_eq!(trimmed.notices[0].reason, NoticeReason::UnattributedAddition);
+    }
+
+    #[test]
+    fn list_keys_names_and_order() {
+        let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": ports}});
+        let renumbered = trial(
+            service(json!([{"name": "http", "port": 80, "targetPort": 8080}])),
+            service(json!([{"name": "http", "port": 81, "targetPort": 8080, "protocol": "TCP", "nodePort": 30001}])),
+        )
+        .by("kubectl-edit", "Update", LATER, json!({"f:spec": {"f:ports": {"k:{\"port\":81,\"protocol\":\"TCP\"}": {"f:port": {}, "f:nodePort": {}}}}}));
+        assert_eq!(renumbered.findings(), [r#"Drift Changed .spec.ports[port=80,protocol="TCP"].port Edited kubectl-edit"#]);
+
+        let env = |values: &[(&str, &str)]| {
+            let env: Vec<Value> = values.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+            deployment(pod(json!({"name": "web", "env": env})))
+        };
+        let plain = trial(env(&[("A", "1"), ("B", "2")]), env(&[("B", "2"), ("A", "1")])).helm(json!({}));
+        assert_eq!(plain.findings(), Vec::<String>::new());
+        let used = trial(env(&[("A", "1"), ("B", "$(A)")]), env(&[("B", "$(A)"), ("A", "1")])).helm(json!({}));
+        assert_eq!(used.findings(), [r#"Drift Changed .spec.template.spec.containers[name="web"].env Unattributed -"#]);
+    }
+
+    #[test]
+    fn a_secret_shows_no_value() {
+        let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": data});
+        let trial = trial(secret(json!({"password": "Zmlyc3Q="})), secret(json!({"password": "c2Vjb25k"}))).helm(json!({}));
+        let judgement = trial.judge();
+        assert_eq!(judgement.candidates[0].finding.desired, Shown::Masked { bytes: 5 });
+        assert_eq!(judgement.candidates[0].finding.live, Shown::Masked { bytes: 6 });
+        assert!(!format!("{judgement:?}").contains("Zmlyc3Q"), "no secret in any part of the judgement");
+    }
+
+    #[test]
+    fn what_the_unfinished_revision_wants_is_expected() {
+        let half = trial(config_map(json!({"mode": "fast", "size": "1"})), config_map(json!({"mode": "slow", "size": "9"})))
+            .helm(json!({"f:data": {"f:mode": {}}}))
+            .by("kubectl-edit", "Update", LATER, json!({"f:data": {"f:size": {}}}))
+            .with(|trial| trial.upgrade = Some(Some(config_map(json!({"mode": "slow", "size": "1"})))));
+        assert_eq!(half.findings(), ["Expected Changed .data.mode Upgrade helm", "Drift Changed .data.size Edited kubectl-edit"]);
+    }
+}

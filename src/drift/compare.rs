@@ -315,7 +315,8 @@ impl<'a> Walk<'a> {
             return true;
         }
         if !self.typed {
-            return is_zero(wanted);
+            // Built-in types drop most zeros; a custom resource keeps what it is sent.
+            return is_zero(wanted) && (!self.kind.group.contains('.') || self.kind.group.ends_with(".k8s.io"));
         }
         let field = match slot {
             Slot::Field(field, _) if !ty.custom => field,
@@ -355,6 +356,12 @@ impl<'a> Walk<'a> {
         match slot {
             Slot::Field(ty, Some(default)) | Slot::Entry(ty, Some(default))
                 if in_custom && same(&ty.shape, default, value) =>
+            {
+                Some(Fill::Default)
+            }
+            // A struct that is no pointer is always written, as `{}` when empty.
+            Slot::Field(_, Some(Value::Object(default)))
+                if default.is_empty() && value.as_object().is_some_and(serde_json::Map::is_empty) =>
             {
                 Some(Fill::Default)
             }
