@@ -2,12 +2,15 @@
 
 use std::io;
 
+use crate::cluster::connect::ConnectError;
 use crate::config::ConfigError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     #[error("the result cannot be written")]
     Output(#[source] io::Error),
     #[error("the program cannot start its threads")]
@@ -21,7 +24,7 @@ impl Error {
     /// 2, trouble, for each: none of them is a verdict (design.md §3).
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Output(_) | Self::Threads(_) | Self::Panic => 2,
+            Self::Config(_) | Self::Connect(_) | Self::Output(_) | Self::Threads(_) | Self::Panic => 2,
         }
     }
 }

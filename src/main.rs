@@ -1,13 +1,16 @@
 //! `drift`: arguments and environment in, one run, an exit code out.
 
 mod app;
+mod case;
 mod cli;
 mod cluster;
 mod config;
 mod drift;
 mod env;
 mod error;
+mod output;
 mod pipe;
+mod survey;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};

@@ -44,6 +44,11 @@ impl Cluster {
         Self { client, cache, parallel: parallel.max(1), known: Mutex::default(), digests: Digests::default() }
     }
 
+    /// Things to read at a time.
+    pub(crate) fn parallel(&self) -> usize {
+        self.parallel
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

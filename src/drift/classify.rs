@@ -714,7 +714,12 @@ mod tests {
                 upgrade: self.upgrade.as_ref().map(Option::as_ref),
                 failed: &failed,
             };
-            judge(Wanted { object: &object, source: None, body: &self.desired }, &self.live, Some(&schema), circumstances)
+            judge(
+                Wanted { object: &object, source: None, body: &self.desired },
+                &self.live,
+                Some(&schema),
+                circumstances,
+            )
         }
 
         /// `verdict change path cause manager`, a line each.
@@ -746,8 +751,14 @@ mod tests {
         let changed = || trial(config_map(json!({"mode": "fast"})), config_map(json!({"mode": "slow"})));
         let mode = || json!({"f:data": {"f:mode": {}}});
         assert_eq!(changed().helm(mode()).findings(), ["Expected Changed .data.mode Admission helm"]);
-        assert_eq!(changed().by("helm", "Update", LATER, mode()).findings(), ["Drift Changed .data.mode ForgedName helm"]);
-        assert_eq!(changed().by("kubectl-edit", "Update", LATER, mode()).findings(), ["Drift Changed .data.mode Edited kubectl-edit"]);
+        assert_eq!(
+            changed().by("helm", "Update", LATER, mode()).findings(),
+            ["Drift Changed .data.mode ForgedName helm"]
+        );
+        assert_eq!(
+            changed().by("kubectl-edit", "Update", LATER, mode()).findings(),
+            ["Drift Changed .data.mode Edited kubectl-edit"]
+        );
         assert_eq!(changed().findings(), ["Drift Changed .data.mode Unattributed -"]);
         let shared = changed().helm(mode()).by("pipeline", "Apply", LATER, mode());
         assert_eq!(shared.findings(), ["Drift Changed .data.mode Edited pipeline"]);
@@ -777,11 +788,17 @@ mod tests {
         let full = json!({"name": "web", "image": "nginx:1.27", "imagePullPolicy": "IfNotPresent", "resources": {},
             "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"});
         let mut live = pod(full);
-        live["strategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+        live["strategy"] =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
         live["replicas"] = json!(1);
         live["template"]["spec"]["securityContext"] = json!({});
         let all = json!({"f:spec": {"f:strategy": {"f:type": {}, "f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}}, "f:replicas": {}}});
-        let recreated = trial(deployment(pod(container.clone())), deployment(live.clone())).by("kubectl-create", "Update", LATER, all);
+        let recreated = trial(deployment(pod(container.clone())), deployment(live.clone())).by(
+            "kubectl-create",
+            "Update",
+            LATER,
+            all,
+        );
         assert_eq!(recreated.findings(), Vec::<String>::new());
 
         live["template"]["spec"]["containers"][0]["imagePullPolicy"] = json!("Always");
@@ -808,7 +825,10 @@ mod tests {
 
         let pointer = json!({"automountServiceAccountToken": false, "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}});
         let bare = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}});
-        assert_eq!(trial(pointer, bare).helm(json!({})).findings(), ["Drift Removed .automountServiceAccountToken Removed -"]);
+        assert_eq!(
+            trial(pointer, bare).helm(json!({})).findings(),
+            ["Drift Removed .automountServiceAccountToken Removed -"]
+        );
         let entry = trial(config_map(json!({"proxy": "", "a": "b"})), config_map(json!({"a": "b"}))).helm(json!({}));
         assert_eq!(entry.findings(), ["Drift Removed .data.proxy Removed -"]);
     }
@@ -817,12 +837,16 @@ mod tests {
     fn a_sidecar_is_one_finding_and_its_defaults_are_none() {
         let web = json!({"name": "web", "image": "nginx:1.27"});
         let mut live = pod(web.clone());
-        let sidecar = json!({"name": "agent", "image": "busybox:1.37", "imagePullPolicy": "IfNotPresent", "resources": {}});
+        let sidecar =
+            json!({"name": "agent", "image": "busybox:1.37", "imagePullPolicy": "IfNotPresent", "resources": {}});
         live["template"]["spec"]["containers"] = json!([sidecar, web]);
         let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"agent\"}": {".": {}, "f:name": {}, "f:image": {}}}}}}});
         let added = || trial(deployment(pod(web.clone())), deployment(live.clone()));
         let path = r#".spec.template.spec.containers[name="agent"]"#;
-        assert_eq!(added().by("kubectl-edit", "Update", LATER, fields).findings(), [format!("Drift Added {path} Added kubectl-edit")]);
+        assert_eq!(
+            added().by("kubectl-edit", "Update", LATER, fields).findings(),
+            [format!("Drift Added {path} Added kubectl-edit")]
+        );
         let trimmed = added().helm(json!({"f:spec": {}})).judge();
         assert_eq!(trimmed.candidates[0].finding.verdict, Verdict::Expected);
         assert_eq!(trimmed.notices[0].reason, NoticeReason::UnattributedAddition);
@@ -835,8 +859,16 @@ mod tests {
             service(json!([{"name": "http", "port": 80, "targetPort": 8080}])),
             service(json!([{"name": "http", "port": 81, "targetPort": 8080, "protocol": "TCP", "nodePort": 30001}])),
         )
-        .by("kubectl-edit", "Update", LATER, json!({"f:spec": {"f:ports": {"k:{\"port\":81,\"protocol\":\"TCP\"}": {"f:port": {}, "f:nodePort": {}}}}}));
-        assert_eq!(renumbered.findings(), [r#"Drift Changed .spec.ports[port=80,protocol="TCP"].port Edited kubectl-edit"#]);
+        .by(
+            "kubectl-edit",
+            "Update",
+            LATER,
+            json!({"f:spec": {"f:ports": {"k:{\"port\":81,\"protocol\":\"TCP\"}": {"f:port": {}, "f:nodePort": {}}}}}),
+        );
+        assert_eq!(
+            renumbered.findings(),
+            [r#"Drift Changed .spec.ports[port=80,protocol="TCP"].port Edited kubectl-edit"#]
+        );
 
         let env = |values: &[(&str, &str)]| {
             let env: Vec<Value> = values.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
@@ -850,8 +882,10 @@ mod tests {
 
     #[test]
     fn a_secret_shows_no_value() {
-        let secret = |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": data});
-        let trial = trial(secret(json!({"password": "Zmlyc3Q="})), secret(json!({"password": "c2Vjb25k"}))).helm(json!({}));
+        let secret =
+            |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": data});
+        let trial =
+            trial(secret(json!({"password": "Zmlyc3Q="})), secret(json!({"password": "c2Vjb25k"}))).helm(json!({}));
         let judgement = trial.judge();
         assert_eq!(judgement.candidates[0].finding.desired, Shown::Masked { bytes: 5 });
         assert_eq!(judgement.candidates[0].finding.live, Shown::Masked { bytes: 6 });
@@ -860,10 +894,14 @@ mod tests {
 
     #[test]
     fn what_the_unfinished_revision_wants_is_expected() {
-        let half = trial(config_map(json!({"mode": "fast", "size": "1"})), config_map(json!({"mode": "slow", "size": "9"})))
-            .helm(json!({"f:data": {"f:mode": {}}}))
-            .by("kubectl-edit", "Update", LATER, json!({"f:data": {"f:size": {}}}))
-            .with(|trial| trial.upgrade = Some(Some(config_map(json!({"mode": "slow", "size": "1"})))));
-        assert_eq!(half.findings(), ["Expected Changed .data.mode Upgrade helm", "Drift Changed .data.size Edited kubectl-edit"]);
+        let half =
+            trial(config_map(json!({"mode": "fast", "size": "1"})), config_map(json!({"mode": "slow", "size": "9"})))
+                .helm(json!({"f:data": {"f:mode": {}}}))
+                .by("kubectl-edit", "Update", LATER, json!({"f:data": {"f:size": {}}}))
+                .with(|trial| trial.upgrade = Some(Some(config_map(json!({"mode": "slow", "size": "1"})))));
+        assert_eq!(
+            half.findings(),
+            ["Expected Changed .data.mode Upgrade helm", "Drift Changed .data.size Edited kubectl-edit"]
+        );
     }
 }

@@ -1,0 +1,470 @@
+//! The check of all releases in scope: records, payloads, desired objects, live objects, findings, report.
+//! Joins the Kubernetes edge and the core; knows nothing of how a report is shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::case::{Case, Loaded, Outcome, Task};
+use crate::cluster::storage::Records;
+use crate::cluster::{Cluster, ClusterError, observe};
+use crate::config::{Namespaces, Scope};
+use crate::drift::autoscaler::Targets;
+use crate::drift::classify::{self, Question};
+use crate::drift::finding::{
+    Condition, Finding, Mode, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Storage, Trouble,
+    TroubleReason,
+};
+use crate::drift::live::{ApiTable, Lookup};
+use crate::drift::manifest::{self, Access};
+use crate::drift::object::Gvk;
+use crate::drift::payload::{self, DecodeError, Limits};
+use crate::drift::release::{History, RecordMeta, Release, ReleaseKey, Status};
+use crate::drift::similar;
+use crate::drift::state::{Asked, PENDING_TIMEOUT};
+use crate::output::Progress;
+
+/// How often a release that moves while it is read is judged again before its findings are called unverified (design.md §4).
+const SECOND_LOOKS: usize = 2;
+
+/// Up to this many releases are looked at again one by one; more by one listing of all.
+const FEW: usize = 3;
+
+/// Checks every release in scope.
+///
+/// A release whose reading fails becomes a line of the report, never an abort of the others; trouble that leaves no verdict at all
+/// becomes an entry of `errors`.
+pub(crate) async fn survey(
+    cluster: &Cluster,
+    scope: &Scope,
+    show_all: bool,
+    now: Timestamp,
+    progress: &Progress,
+) -> Report {
+    let found = Survey { cluster, scope, show_all, now, progress }.run().await;
+    Report {
+        cluster: cluster.info().await,
+        started_at: now,
+        finished_at: now,
+        releases: found.releases,
+        notices: found.notices,
+        errors: found.errors,
+    }
+}
+
+struct Survey<'a> {
+    cluster: &'a Cluster,
+    scope: &'a Scope,
+    show_all: bool,
+    now: Timestamp,
+    progress: &'a Progress,
+}
+
+#[derive(Default)]
+struct Found {
+    releases: Vec<ReleaseReport>,
+    notices: Vec<Notice>,
+    errors: Vec<Trouble>,
+}
+
+/// What reading one release came to.
+enum Load {
+    Open(Box<Loaded>),
+    /// Its record could not be read: nothing more can be said.
+    Closed(Box<ReleaseReport>),
+}
+
+/// Why a payload says nothing.
+enum Unread {
+    Corrupt(DecodeError),
+    /// The record, and the reason.
+    Unreadable(String),
+}
+
+impl Survey<'_> {
+    async fn run(&self) -> Found {
+        self.progress.stage("reading release records");
+        let mut found = Found::default();
+        let namespace = self.namespace();
+        let histories = match self.histories(namespace.as_deref(), &mut found).await {
+            Ok(histories) => histories,
+            Err(error) => {
+                found.errors.push(trouble(&error, namespace.as_deref()));
+                return found;
+            }
+        };
+        if histories.is_empty() {
+            return found;
+        }
+        let apis = match self.cluster.apis().await {
+            Ok(apis) => apis,
+            Err(error) => {
+                found.errors.push(trouble(&error, None));
+                return found;
+            }
+        };
+        let (mut cases, closed) = self.judge(histories, &apis).await;
+        for _ in 0..SECOND_LOOKS {
+            let moved = self.moved(&cases).await;
+            if moved.is_empty() {
+                break;
+            }
+            self.progress.stage("checking again what changed while it was read");
+            let keys: Vec<ReleaseKey> = moved.iter().map(|history| history.key.clone()).collect();
+            cases.retain(|case| !keys.contains(&case.loaded.history.key));
+            let (again, closed) = self.judge(moved, &apis).await;
+            cases.extend(again);
+            found.releases.extend(closed);
+        }
+        let still_moving: Vec<ReleaseKey> = self.moved(&cases).await.into_iter().map(|history| history.key).collect();
+        for case in cases.iter_mut().filter(|case| still_moving.contains(&case.loaded.history.key)) {
+            case.unsettle();
+        }
+        found.releases.extend(closed);
+        found.releases.extend(cases.into_iter().filter_map(|case| case.report(self.scope.storage, self.show_all)));
+        found.releases.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        found
+    }
+
+    fn namespace(&self) -> Option<String> {
+        match &self.scope.namespaces {
+            Namespaces::All => None,
+            Namespaces::One(namespace) => {
+                Some(namespace.clone().unwrap_or_else(|| self.cluster.client().default_namespace().to_owned()))
+            }
+        }
+    }
+
+    /// The releases in scope; what is named and not there goes to `found.errors`.
+    async fn histories(&self, namespace: Option<&str>, found: &mut Found) -> Result<Vec<History>, ClusterError> {
+        let only = match self.scope.releases.as_slice() {
+            [one] => Some(one.as_str()),
+            _ => None,
+        };
+        let listed = self.records(namespace, only).await?;
+        found.notices.extend(listed.oddities.iter().map(|odd| Notice {
+            object: None,
+            reason: NoticeReason::NotCompared,
+            message: format!("{} in namespace {} is no release record: {}", odd.object_name, odd.namespace, odd.reason),
+        }));
+        let mut histories = History::group(listed.records);
+        if !self.scope.releases.is_empty() {
+            self.look_for_named(&mut histories, namespace, found).await;
+        }
+        if let Some(selector) = &self.scope.selector {
+            histories.retain(|history| selector.matches(&history.newest().labels));
+            if histories.is_empty() && found.errors.is_empty() {
+                found.errors.push(Trouble {
+                    reason: TroubleReason::NothingFound,
+                    message: "no release matches the selector".to_owned(),
+                    namespace: namespace.map(str::to_owned),
+                });
+            }
+        }
+        Ok(histories)
+    }
+
+    /// The records in scope. Where they may not be listed, a named revision can still be read by its own name.
+    async fn records(&self, namespace: Option<&str>, only: Option<&str>) -> Result<Records, ClusterError> {
+        let listed = self.cluster.records(self.scope.storage, namespace, only).await;
+        match (&listed, namespace, only, self.scope.revision) {
+            (Err(error), Some(namespace), Some(name), Some(revision)) if error.reason() == TroubleReason::Forbidden => {
+                let key = ReleaseKey { namespace: namespace.to_owned(), name: name.to_owned() };
+                let record = self.cluster.record(self.scope.storage, &key, revision).await?;
+                Ok(Records { records: record.into_iter().collect(), oddities: Vec::new() })
+            }
+            _ => listed,
+        }
+    }
+
+    /// Keeps the named releases, and says which are not there, and what might have been meant.
+    async fn look_for_named(&self, histories: &mut Vec<History>, namespace: Option<&str>, found: &mut Found) {
+        let names = &self.scope.releases;
+        let absent: Vec<&String> =
+            names.iter().filter(|name| !histories.iter().any(|history| &history.key.name == *name)).collect();
+        let mut known: BTreeSet<String> = histories.iter().map(|history| history.key.name.clone()).collect();
+        histories.retain(|history| names.contains(&history.key.name));
+        if !absent.is_empty()
+            && names.len() == 1
+            && let Ok(all) = self.cluster.records(self.scope.storage, namespace, None).await
+        {
+            known = all.records.into_iter().map(|record| record.key.name).collect();
+        }
+        for name in absent {
+            let elsewhere = self.stored_elsewhere(namespace, name).await;
+            let (reason, message) = match elsewhere {
+                Some(driver) => (
+                    TroubleReason::OtherDriver,
+                    format!(
+                        "release {name:?} is stored by another driver: add --storage-driver {driver}, or set HELM_DRIVER={driver}"
+                    ),
+                ),
+                None => (TroubleReason::NotFound, similar::not_found(name, namespace, &known)),
+            };
+            found.errors.push(Trouble { reason, message, namespace: namespace.map(str::to_owned) });
+        }
+    }
+
+    async fn stored_elsewhere(&self, namespace: Option<&str>, name: &str) -> Option<&'static str> {
+        let (other, word) = match self.scope.storage {
+            Storage::Secret => (Storage::ConfigMap, "configmap"),
+            Storage::ConfigMap => (Storage::Secret, "secret"),
+            Storage::Sql | Storage::Files => return None,
+        };
+        let found = self.cluster.records(other, namespace, Some(name)).await.ok()?;
+        (!found.records.is_empty()).then_some(word)
+    }
+
+    /// Reads and judges releases, from payload to findings.
+    async fn judge(&self, histories: Vec<History>, apis: &Arc<ApiTable>) -> (Vec<Case>, Vec<ReleaseReport>) {
+        self.progress.stage(&format!("reading {} releases", histories.len()));
+        let loads: Vec<Load> =
+            stream::iter(histories).map(|history| self.load(history)).buffered(self.cluster.parallel()).collect().await;
+        let (mut loaded, mut closed) = (Vec::new(), Vec::new());
+        for load in loads {
+            match load {
+                Load::Open(one) => loaded.push(*one),
+                Load::Closed(report) => closed.push(*report),
+            }
+        }
+        let apis = self.apis_for(&loaded, apis).await;
+        let (mut cases, mut tasks) = (Vec::new(), Vec::new());
+        for one in loaded {
+            let asked = self.asked(&one.history.key.name);
+            let (case, own) = Case::open(one, cases.len(), self.scope.storage, asked, &apis);
+            cases.push(case);
+            tasks.extend(own);
+        }
+        self.compare(&mut cases, tasks, &apis).await;
+        (cases, closed)
+    }
+
+    fn asked(&self, name: &str) -> Asked {
+        Asked {
+            now: self.now,
+            pending_timeout: PENDING_TIMEOUT,
+            mode: Mode::Warn,
+            suspended: false,
+            named: self.scope.releases.iter().any(|named| named == name),
+            expected: false,
+            expected_revision: None,
+            revision_named: self.scope.revision.is_some(),
+            helm_managers: Vec::new(),
+        }
+    }
+
+    async fn load(&self, history: History) -> Load {
+        let newest = match self.release(history.newest()).await {
+            Ok(release) => Ok(release),
+            Err(Unread::Corrupt(error)) => Err(error),
+            Err(Unread::Unreadable(reason)) => return self.closed(&history, reason),
+        };
+        let status = newest.as_ref().map_or(Status::Unknown, Release::status);
+        let Some(judged) = history.judged(status, self.scope.revision).cloned() else {
+            let kept: Vec<String> = history.records().map(|record| record.revision.to_string()).collect();
+            let wanted = self.scope.revision.unwrap_or_default();
+            return self.closed(&history, format!("revision {wanted} is not kept; there are {}", kept.join(", ")));
+        };
+        let other = if judged.object_name == history.newest().object_name {
+            None
+        } else {
+            match self.release(&judged).await {
+                Ok(release) => Some(Ok(release)),
+                Err(Unread::Corrupt(error)) => Some(Err(error)),
+                Err(Unread::Unreadable(reason)) => return self.closed(&history, reason),
+            }
+        };
+        let mut failed = Vec::new();
+        if status == Status::Deployed && other.is_none() {
+            for record in history.failed() {
+                failed.extend(self.release(record).await.ok());
+            }
+        }
+        Load::Open(Box::new(Loaded { history, newest, judged, other, failed }))
+    }
+
+    async fn release(&self, record: &RecordMeta) -> Result<Release, Unread> {
+        let unreadable = |why: &dyn std::fmt::Display| {
+            Unread::Unreadable(format!("record {} cannot be read: {why}", record.object_name))
+        };
+        let payload = self.cluster.payload(self.scope.storage, record).await.map_err(|error| unreadable(&error))?;
+        match tokio::task::spawn_blocking(move || payload::decode(&payload, Limits::default())).await {
+            Ok(decoded) => decoded.map_err(Unread::Corrupt),
+            Err(_) => Err(unreadable(&"internal error")),
+        }
+    }
+
+    /// A release of which nothing can be told.
+    fn closed(&self, history: &History, message: String) -> Load {
+        Load::Closed(Box::new(ReleaseReport {
+            name: history.key.name.clone(),
+            namespace: history.key.namespace.clone(),
+            revision: Some(history.newest().revision),
+            judged_revision: None,
+            status: history.newest().labels.get("status").cloned(),
+            chart: None,
+            app_version: None,
+            last_deployed: None,
+            storage: self.scope.storage,
+            apply_method: None,
+            ready: Condition::Unknown,
+            stalled: Condition::False,
+            reason: Reason::Unverified,
+            message,
+            mode: Mode::Warn,
+            suspended: false,
+            exit: 2,
+            objects: ObjectCounts::default(),
+            findings: Vec::new(),
+            notices: Vec::new(),
+        }))
+    }
+
+    /// A kind that a table from disk does not know may have been defined since: it is asked for anew before it is called not served.
+    async fn apis_for(&self, loaded: &[Loaded], apis: &Arc<ApiTable>) -> Arc<ApiTable> {
+        let unknown = loaded.iter().any(|one| {
+            one.judged_release().is_ok_and(|release| {
+                let desired = manifest::desired_objects(release, &one.history.key.namespace, apis);
+                desired.objects.iter().any(|object| !matches!(object.access, Access::Served(_)))
+            })
+        });
+        if unknown { self.cluster.apis_fresh().await.unwrap_or_else(|_| Arc::clone(apis)) } else { Arc::clone(apis) }
+    }
+
+    /// Reads the objects of all releases and hands each outcome to its case.
+    async fn compare(&self, cases: &mut [Case], tasks: Vec<Task>, apis: &ApiTable) {
+        self.progress.stage(&format!("comparing {} objects", tasks.len()));
+        let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
+        let (mut places, mut wanted, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for (place, task) in tasks.iter().enumerate() {
+            match (task.unasked(), task.desired.as_served()) {
+                (None, Some((object, served))) => {
+                    places.push(place);
+                    versions.insert((served.gvk.group.clone(), served.gvk.version.clone()));
+                    wanted.push(observe::Wanted { object, served: served.clone(), labelled: true });
+                }
+                (outcome, _) => outcomes.extend(outcome.map(|outcome| (place, outcome))),
+            }
+        }
+        let schemas = self.cluster.schemas(&versions).await;
+        let tasks = Arc::new(tasks);
+        let read = {
+            let (tasks, places, schemas) = (Arc::clone(&tasks), places.clone(), schemas.clone());
+            let judge: observe::Judge<Option<Outcome>> = Arc::new(move |index, object, observation| {
+                let task = places.get(index).and_then(|place| tasks.get(*place))?;
+                let schema = schemas.get(&object.gvk.group, &object.gvk.version).ok();
+                Some(task.judge(observation, schema.map(Arc::as_ref)))
+            });
+            self.cluster.observe(wanted, judge).await
+        };
+        outcomes.extend(places.into_iter().zip(read).filter_map(|(place, outcome)| Some((place, outcome?))));
+        outcomes.sort_by_key(|(place, _)| *place);
+
+        let targets = self.autoscaled(&outcomes, &tasks, apis).await;
+        for (place, mut outcome) in outcomes {
+            let Some(task) = tasks.get(place) else { continue };
+            let Some(case) = cases.get_mut(task.case) else { continue };
+            let findings = outcome.take_candidates().into_iter().map(|candidate| {
+                let mut finding = candidate.finding;
+                if candidate.question == Some(Question::Autoscaled) {
+                    self.settle(case, &mut finding, &targets);
+                }
+                finding
+            });
+            let findings: Vec<Finding> = findings.collect();
+            case.add(place, outcome, findings);
+        }
+    }
+
+    fn settle(&self, case: &mut Case, finding: &mut Finding, targets: &BTreeMap<String, Result<Targets, String>>) {
+        let namespace = finding.object.namespace.clone().unwrap_or_default();
+        match targets.get(&namespace) {
+            Some(Ok(targets)) if targets.include(&finding.object) => classify::autoscaled(finding),
+            Some(Err(reason)) => case.add_notice(Notice {
+                object: Some(finding.object.clone()),
+                reason: NoticeReason::LookupForbidden,
+                message: format!("whether an autoscaler targets it cannot be told: {reason}"),
+            }),
+            Some(Ok(_)) | None => {}
+        }
+    }
+
+    /// What autoscalers target, by namespace; looked up only where a difference asks for it. A kind that is not served has no objects.
+    async fn autoscaled(
+        &self,
+        outcomes: &[(usize, Outcome)],
+        tasks: &[Task],
+        apis: &ApiTable,
+    ) -> BTreeMap<String, Result<Targets, String>> {
+        let asking = outcomes
+            .iter()
+            .filter(|(_, outcome)| outcome.candidates().iter().any(|one| one.question == Some(Question::Autoscaled)));
+        let namespaces: BTreeSet<String> = asking
+            .filter_map(|(place, _)| tasks.get(*place))
+            .filter_map(|task| task.desired.object.namespace.clone())
+            .collect();
+        let kinds =
+            [Gvk::new("autoscaling/v2", "HorizontalPodAutoscaler"), Gvk::new("keda.sh/v1alpha1", "ScaledObject")];
+        let mut targets = BTreeMap::new();
+        for namespace in namespaces {
+            let mut found = Ok(Targets::default());
+            for kind in &kinds {
+                let served = match apis.lookup(kind) {
+                    Lookup::Served(served) | Lookup::OtherVersion(served) => served,
+                    Lookup::NotServed => continue,
+                    Lookup::Undiscovered(reason) => {
+                        found = Err(reason.to_owned());
+                        break;
+                    }
+                };
+                match (self.cluster.list(served, Some(&namespace), None).await, &mut found) {
+                    (Ok(objects), Ok(targets)) => objects.iter().for_each(|object: &Value| targets.add(object)),
+                    (Err(error), _) => {
+                        found = Err(error.to_string());
+                        break;
+                    }
+                    (Ok(_), Err(_)) => {}
+                }
+            }
+            targets.insert(namespace, found);
+        }
+        targets
+    }
+
+    /// Releases with drift whose newest record is not the one that was judged any more (design.md §4).
+    async fn moved(&self, cases: &[Case]) -> Vec<History> {
+        let drifted: Vec<&Case> = cases.iter().filter(|case| case.has_drift()).collect();
+        let mut now: Vec<History> = Vec::new();
+        if drifted.len() > FEW {
+            if let Ok(listed) = self.cluster.records(self.scope.storage, self.namespace().as_deref(), None).await {
+                now = History::group(listed.records);
+            }
+        } else {
+            for case in &drifted {
+                let key = &case.loaded.history.key;
+                if let Ok(listed) =
+                    self.cluster.records(self.scope.storage, Some(&key.namespace), Some(&key.name)).await
+                {
+                    now.extend(History::group(listed.records));
+                }
+            }
+        }
+        let moved = |history: &History| {
+            drifted.iter().any(|case| {
+                let before = case.loaded.history.newest();
+                let newest = history.newest();
+                case.loaded.history.key == history.key
+                    && (before.object_name != newest.object_name || before.resource_version != newest.resource_version)
+            })
+        };
+        now.retain(moved);
+        now
+    }
+}
+
+fn trouble(error: &ClusterError, namespace: Option<&str>) -> Trouble {
+    Trouble { reason: error.reason(), message: error.to_string(), namespace: namespace.map(str::to_owned) }
+}
