@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
@@ -130,6 +130,8 @@ pub(crate) struct Recorder {
 struct Recording {
     /// `None`: Secrets are kept as they are.
     masker: Option<Masker>,
+    /// Seeded, so that no tenant can make two answers look the same.
+    hasher: RandomState,
     lines: Mutex<Lines>,
 }
 
@@ -147,7 +149,7 @@ impl Recorder {
     pub(crate) fn new(include_secrets: bool) -> Result<Self, CaptureError> {
         let masker = if include_secrets { None } else { Some(Masker::new()?) };
         let lines = Lines { done: Vec::new(), packer: packer(), seen: HashSet::new(), lost: 0 };
-        Ok(Self { inner: Arc::new(Recording { masker, lines: Mutex::new(lines) }) })
+        Ok(Self { inner: Arc::new(Recording { masker, hasher: RandomState::new(), lines: Mutex::new(lines) }) })
     }
 
     /// Keeps one answer. Masking and packing block no other task.
@@ -194,10 +196,10 @@ impl Recorder {
 impl Recording {
     fn keep(&self, get: &Get, answer: &Answer) {
         let line = self.line(get, answer);
-        let mut hasher = DefaultHasher::new();
-        (&line.path, line.accept, line.status, line.body.as_ref().map(|body| body.get()), &line.text).hash(&mut hasher);
+        let body = line.body.as_ref().map(|body| body.get());
+        let hash = self.hasher.hash_one((&line.path, line.accept, line.status, body, &line.text));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.seen.insert(hasher.finish()) && write_line(&mut lines.packer, &line).is_err() {
+        if lines.seen.insert(hash) && write_line(&mut lines.packer, &line).is_err() {
             lines.lost += 1;
         }
     }
