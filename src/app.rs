@@ -1,28 +1,69 @@
 //! The flow: connect, survey, print. Knows neither the command line nor the environment.
 
 use std::io::Write;
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
+use crate::cluster::bundle::{About, Bundle, Recorder};
 use crate::cluster::client::Client;
-use crate::config::{Config, Namespaces};
+use crate::config::{Command, Config, Namespaces};
 use crate::drift::finding::Report;
 use crate::error::Error;
-use crate::output::{Printer, Progress, Style};
+use crate::output::{Printer, Progress, Style, text};
 use crate::survey::survey;
 
 /// One check, diff or capture; gives the exit code.
 pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
-    let now = Timestamp::now();
-    let client = Client::connect(&config.target).await?;
+    match &config.command {
+        Command::Capture { to, include_secrets } => capture(config, to, *include_secrets, err).await,
+        Command::Check | Command::Diff | Command::Completion(_) | Command::Version => check(config, out, err).await,
+    }
+}
+
+async fn check(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
+    let (client, now) = match &config.from {
+        Some(file) => {
+            let bundle = Bundle::open(file)?;
+            let time = bundle.time();
+            (Client::replay(bundle), time)
+        }
+        None => (Client::connect(&config.target).await?, Timestamp::now()),
+    };
+    let mut report = survey_with(config, client, now).await;
+    print(config, now, &mut report, out, err)
+}
+
+/// The same check, with every answer kept. 0: the evidence is whole, whatever it shows.
+async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dyn Write) -> Result<u8, Error> {
+    let recorder = Recorder::new(include_secrets)?;
+    let client = Client::connect(&config.target).await?.record(recorder.clone());
+    let (now, namespace) = (Timestamp::now(), client.default_namespace().to_owned());
+    let report = survey_with(config, client, now).await;
+    text::troubles(err, config.output.color_stderr, &report.errors).map_err(Error::Output)?;
+    if !report.errors.is_empty() {
+        return Ok(2);
+    }
+    recorder.save(to, &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace })?;
+    if !config.output.quiet {
+        let count = report.releases.len();
+        let what = if count == 1 { "release" } else { "releases" };
+        writeln!(err, "captured {count} {what} in {}", to.display()).map_err(Error::Output)?;
+    }
+    Ok(0)
+}
+
+async fn survey_with(config: &Config, client: Client, now: Timestamp) -> Report {
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
     let mut report = survey(&cluster, &config.scope, config.output.show_all, now, &progress).await;
     progress.finish();
     tracing::debug!(requests = cluster.client().requests(), "done");
-    report.finished_at = Timestamp::now();
-    print(config, now, &mut report, out, err)
+    if cluster.client().is_live() {
+        report.finished_at = Timestamp::now();
+    }
+    report
 }
 
 /// Prints what is asked for; the exit code follows what is shown.

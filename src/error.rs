@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::cluster::bundle::{BundleError, CaptureError};
 use crate::cluster::connect::ConnectError;
 use crate::config::ConfigError;
 
@@ -11,6 +12,10 @@ pub(crate) enum Error {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     #[error("the result cannot be written")]
     Output(#[source] io::Error),
     #[error("the program cannot start its threads")]
@@ -24,7 +29,13 @@ impl Error {
     /// 2, trouble, for each: none of them is a verdict (design.md §3).
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Connect(_) | Self::Output(_) | Self::Threads(_) | Self::Panic => 2,
+            Self::Config(_)
+            | Self::Connect(_)
+            | Self::Bundle(_)
+            | Self::Capture(_)
+            | Self::Output(_)
+            | Self::Threads(_)
+            | Self::Panic => 2,
         }
     }
 }

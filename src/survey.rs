@@ -338,18 +338,18 @@ impl Survey<'_> {
     async fn compare(&self, cases: &mut [Case], tasks: Vec<Task>, apis: &ApiTable) {
         self.progress.stage(&format!("comparing {} objects", tasks.len()));
         let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
-        let (mut places, mut wanted, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut places, mut wanted, mut kinds) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (place, task) in tasks.iter().enumerate() {
             match (task.unasked(), task.desired.as_served()) {
                 (None, Some((object, served))) => {
                     places.push(place);
-                    versions.insert((served.gvk.group.clone(), served.gvk.version.clone()));
+                    kinds.insert(served.gvk.clone());
                     wanted.push(observe::Wanted { object, served: served.clone(), labelled: true });
                 }
                 (outcome, _) => outcomes.extend(outcome.map(|outcome| (place, outcome))),
             }
         }
-        let schemas = self.cluster.schemas(&versions).await;
+        let schemas = self.cluster.schemas(&kinds).await;
         let tasks = Arc::new(tasks);
         let read = {
             let (tasks, places, schemas) = (Arc::clone(&tasks), places.clone(), schemas.clone());

@@ -152,9 +152,14 @@ impl Client {
         }
     }
 
+    /// Whether a server answers, now.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.source, Source::Live(_))
+    }
+
     /// Whether digests kept on disk may stand in for answers: not while a capture is made or replayed, which must hold everything itself.
     pub(crate) fn may_cache(&self) -> bool {
-        self.recorder.is_none() && matches!(self.source, Source::Live(_))
+        self.recorder.is_none() && self.is_live()
     }
 
     /// Requests sent so far, repetitions included.

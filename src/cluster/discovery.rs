@@ -75,6 +75,11 @@ impl Cluster {
         self.known_index(&mut *self.known.lock().await).await
     }
 
+    /// The next [`Self::index`] asks the server again.
+    pub(super) async fn forget_index(&self) {
+        self.known.lock().await.index = None;
+    }
+
     async fn known_index(&self, known: &mut Known) -> Result<Arc<Index>, ReadError> {
         if let Some(index) = &known.index {
             return index.clone();
@@ -613,7 +618,7 @@ mod tests {
         let cluster = Cluster::new(fake.client().await, Some(directory.0.clone()), 4);
         cluster.apis().await.unwrap();
         assert!(!directory.0.exists());
-        let types = cluster.schemas(&[(String::new(), "v1".to_owned())].into()).await;
+        let types = cluster.schemas(&[Gvk::new("v1", "ConfigMap")].into()).await;
         assert!(types.get("", "v1").unwrap_err().contains("forbidden"));
         assert_eq!(fake.asked().len(), 4);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use super::bundle;
 use super::cache::Cache;
 use super::client::{Client, Get, JSON, ReadError};
 use super::listing::malformed;
+use crate::drift::object::Gvk;
 use crate::drift::schema::{DIGEST_VERSION, Schema};
 
 const INDEX: &str = "/openapi/v3";
@@ -67,6 +69,15 @@ impl Index {
     }
 }
 
+/// How often, and after how long, a kind without types is looked for again.
+const LATE_LOOKS: usize = 4;
+const LATE: Duration = Duration::from_millis(500);
+
+/// Whether a kind can be a custom resource's: Kubernetes' own types are there from the start.
+fn is_defined(kind: &Gvk) -> bool {
+    kind.group.contains('.') && !kind.group.ends_with(".k8s.io")
+}
+
 /// `(group, version)`.
 pub(crate) type GroupVersion = (String, String);
 
@@ -80,6 +91,11 @@ impl Digests {
     fn cell(&self, group_version: &GroupVersion) -> Arc<OnceCell<Answer>> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cells.entry(group_version.clone()).or_default())
+    }
+
+    fn forget(&self, group_versions: &BTreeSet<GroupVersion>) {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cells.retain(|group_version, _| !group_versions.contains(group_version));
     }
 }
 
@@ -96,6 +112,10 @@ impl Schemas {
         }
     }
 
+    fn describe(&self, kind: &Gvk) -> bool {
+        self.get(&kind.group, &kind.version).is_ok_and(|schema| schema.has(kind))
+    }
+
     /// Group versions without types, each with the reason.
     pub(crate) fn missing(&self) -> impl Iterator<Item = (&GroupVersion, &str)> {
         self.0.iter().filter_map(|(group_version, answer)| Some((group_version, answer.as_ref().err()?.as_str())))
@@ -103,8 +123,28 @@ impl Schemas {
 }
 
 impl Cluster {
-    /// Types of these group versions. A document that cannot be had is a reason, never an error.
-    pub(crate) async fn schemas(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
+    /// Types of these kinds. A document that cannot be had is a reason, never an error.
+    ///
+    /// The server publishes the types of a new or changed definition a moment after it serves the kind, so a kind that its
+    /// documents do not know yet is waited for, for two seconds at most.
+    pub(crate) async fn schemas(&self, kinds: &BTreeSet<Gvk>) -> Schemas {
+        let group_version = |kind: &Gvk| (kind.group.clone(), kind.version.clone());
+        let mut schemas = Schemas::default();
+        let mut wanted: BTreeSet<GroupVersion> = kinds.iter().map(group_version).collect();
+        for patience in 0.. {
+            schemas.0.extend(self.digests(&wanted).await.0);
+            wanted = kinds.iter().filter(|kind| is_defined(kind) && !schemas.describe(kind)).map(group_version).collect();
+            if wanted.is_empty() || patience == LATE_LOOKS || !self.client.is_live() {
+                break;
+            }
+            tokio::time::sleep(LATE).await;
+            self.digests.forget(&wanted);
+            self.forget_index().await;
+        }
+        schemas
+    }
+
+    async fn digests(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
         if group_versions.is_empty() {
             return Schemas::default();
         }
@@ -212,8 +252,8 @@ mod tests {
         let cluster = Cluster::new(fake.client().await, Some(cache.to_owned()), 4);
         let wanted =
             [("", "v1"), ("x.io", "v1"), ("y.io", "v1")].map(|(group, version)| (group.to_owned(), version.to_owned()));
-        let first = cluster.schemas(&wanted.clone().into()).await;
-        cluster.schemas(&wanted.into()).await;
+        let first = cluster.digests(&wanted.clone().into()).await;
+        cluster.digests(&wanted.into()).await;
         first
     }
 

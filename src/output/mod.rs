@@ -9,7 +9,7 @@ mod name;
 mod progress;
 #[cfg(test)]
 mod sample;
-mod text;
+pub(crate) mod text;
 mod value;
 mod words;
 mod yaml;
