@@ -1,0 +1,4 @@
+//! Against a real API server, real controllers and a real Helm.
+
+mod cases;
+mod plane;

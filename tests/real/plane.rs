@@ -1,0 +1,95 @@
+//! The control plane of the tests itself: what the other tests lean on.
+
+use crate::support::control_plane::{Helm, control_plane};
+use crate::support::kubelet;
+use serde_json::json;
+use std::fs;
+use std::time::{Duration, Instant};
+
+const CHART: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "registry.example/web:1"}]
+"#;
+
+/// A one-template chart that renders this text as it is.
+fn chart(name: &str, manifest: &str) -> String {
+    let folder = control_plane().folder(&format!("charts/{name}/templates"));
+    let chart = folder.parent().unwrap();
+    fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: demo\nversion: 1.0.0\n").unwrap();
+    fs::write(chart.join("manifest.yaml"), manifest).unwrap();
+    fs::write(folder.join("all.yaml"), r#"{{ .Files.Get "manifest.yaml" }}"#).unwrap();
+    chart.to_string_lossy().into_owned()
+}
+
+#[test]
+fn helm_waits_for_pods_that_the_stub_makes_ready() {
+    for helm in [Helm::Three, Helm::Four] {
+        let _slot = control_plane().slot();
+        let namespace = control_plane().namespace("wait");
+        let chart = chart(&namespace.name, CHART);
+        let started = Instant::now();
+        namespace.helm(helm, &["install", "demo", &chart, "--wait", "--timeout=60s"]).unwrap();
+        let seconds = started.elapsed().as_secs_f64();
+        let ready =
+            namespace.kubectl(&["get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}"], "").unwrap();
+        assert_eq!(ready, "2", "Helm {} waited {seconds:.1} s", helm.major());
+    }
+}
+
+#[test]
+fn each_helm_is_the_version_it_says() {
+    let namespace = control_plane().namespace("version");
+    for (helm, version) in [(Helm::Three, "v3."), (Helm::Four, "v4.")] {
+        let told = namespace.helm(helm, &["version", "--template", "{{.Version}}"]).unwrap();
+        assert!(told.starts_with(version), "{told}");
+    }
+}
+
+#[test]
+fn a_job_ends_as_its_pod_template_says() {
+    let _slot = control_plane().slot();
+    let namespace = control_plane().namespace("job");
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"},
+        "spec": {"template": {
+            "metadata": {"annotations": {kubelet::PHASE: "Succeeded"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "migrate", "image": "registry.example/migrate:1"}]},
+        }},
+    });
+    namespace.kubectl(&["apply", "-f", "-"], &job.to_string()).unwrap();
+    namespace.kubectl(&["wait", "--for=condition=Complete", "job/migrate", "--timeout=30s"], "").unwrap();
+}
+
+#[test]
+fn a_bound_pod_that_is_deleted_goes() {
+    let _slot = control_plane().slot();
+    let namespace = control_plane().namespace("bound");
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"nodeName": "nowhere", "containers": [{"name": "web", "image": "registry.example/web:1"}]},
+    });
+    namespace.kubectl(&["apply", "-f", "-"], &pod.to_string()).unwrap();
+    namespace.kubectl(&["delete", "pod", "web", "--timeout=20s"], "").unwrap();
+}
+
+#[test]
+fn a_user_has_the_rights_it_was_given_and_no_others() {
+    let namespace = control_plane().namespace("user");
+    let limited =
+        namespace.user("limited", &json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]));
+    let kubeconfig = format!("--kubeconfig={}", limited.display());
+    let allowed = |what: &str| namespace.kubectl(&["auth", "can-i", "list", what, &kubeconfig], "").is_ok();
+    let deadline = Instant::now() + Duration::from_secs(10); // the authorizer learns of a new role in a moment
+    while !allowed("configmaps") {
+        assert!(Instant::now() < deadline, "configmaps are not allowed");
+    }
+    assert!(!allowed("secrets"));
+}

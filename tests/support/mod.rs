@@ -1,0 +1,7 @@
+//! What the tests share.
+
+pub(crate) mod cases;
+pub(crate) mod control_plane;
+pub(crate) mod kubelet;
+pub(crate) mod namespace;
+pub(crate) mod process;
