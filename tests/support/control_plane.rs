@@ -174,6 +174,15 @@ impl ControlPlane {
                 "--horizontal-pod-autoscaler-sync-period=1s",
             ],
         )?;
+        // The first thing that the controllers write.
+        let root_ca = || http::Request::get("/api/v1/namespaces/default/configmaps/kube-root-ca.crt").body(Vec::new());
+        while runtime.block_on(client.request_text(root_ca().map_err(|error| error.to_string())?)).is_err() {
+            starting.all_alive()?;
+            if Instant::now() > deadline {
+                return Err(format!("no controllers after a minute\n{}", starting.log("kube-controller-manager")));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         runtime.spawn(kubelet::serve(client.clone()));
         Ok(ControlPlane {
             programs: programs.to_owned(),
