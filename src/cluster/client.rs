@@ -136,6 +136,14 @@ impl Client {
         }
     }
 
+    /// Tells this cluster from others at the same address: the server's URL and what it is trusted by.
+    pub(crate) fn identity(&self) -> String {
+        match &self.source {
+            Source::Live(live) => format!("{} {}", live.place.server, live.trust),
+            Source::Replay(bundle) => bundle.server().to_owned(),
+        }
+    }
+
     /// Of the context, or of the service account; `default` when they name none.
     pub(crate) fn default_namespace(&self) -> &str {
         match &self.source {
@@ -175,6 +183,7 @@ impl Client {
 struct Live {
     http: kube::Client,
     place: Place,
+    trust: String,
     default_namespace: String,
     local: bool,
     /// Zero and [`Duration::MAX`]: no limit.
@@ -182,6 +191,20 @@ struct Live {
     /// Requests in flight.
     slots: Semaphore,
     sent: AtomicUsize,
+}
+
+/// What makes the server trusted, in a word or as a digest.
+fn trust(config: &kube::Config) -> String {
+    if config.accept_invalid_certs {
+        return "unverified".to_owned();
+    }
+    let authorities = match (&config.root_cert, &config.root_cert_file) {
+        (Some(authorities), _) => authorities.concat(),
+        (None, Some(file)) => std::fs::read(file).unwrap_or_default(),
+        (None, None) => return "system".to_owned(),
+    };
+    let digest = ring::digest::digest(&ring::digest::SHA256, &authorities);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Live {
@@ -192,6 +215,7 @@ impl Live {
         Ok(Self {
             http,
             place: Place::new(&connection),
+            trust: trust(&connection.config),
             local: connection.config.proxy_url.is_none() && proxy::is_loopback(&connection.config.cluster_url),
             default_namespace: connection.config.default_namespace,
             timeout: target.request_timeout,

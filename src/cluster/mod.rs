@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// `cache`: where digests are kept from run to run; `parallel`: things read at a time. Sends nothing yet.
     pub(crate) fn new(client: Client, cache: Option<PathBuf>, parallel: usize) -> Self {
-        let cache = cache.filter(|_| client.may_cache()).map(|root| Cache::new(&root, client.server()));
+        let cache = cache.filter(|_| client.may_cache()).map(|root| Cache::new(&root, &client.identity()));
         Self { client, cache, parallel: parallel.max(1), known: Mutex::default(), digests: Digests::default() }
     }
 
