@@ -246,7 +246,7 @@ impl Judge<'_> {
             return Part::Untraceable;
         }
         if holders.is_empty() {
-            return if is_replicas(&difference.path) { Part::Drift(Cause::Unattributed) } else { Part::Unowned };
+            return if self.may_be_scaled_unseen(difference) { Part::Drift(Cause::Unattributed) } else { Part::Unowned };
         }
         if self.any(holders, Role::Helm) {
             return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
@@ -255,6 +255,11 @@ impl Judge<'_> {
             return Part::Known(cause);
         }
         Part::Drift(if self.any(holders, Role::Late) { Cause::ForgedName } else { Cause::Added })
+    }
+
+    /// Scaling through the scale subresource can leave no owner; one replica is the default and proves nothing.
+    fn may_be_scaled_unseen(&self, difference: &Difference) -> bool {
+        is_replicas(&difference.path) && difference.live.as_ref().and_then(Value::as_f64) != Some(1.0)
     }
 
     /// A failed revision wanted it, the current one does not: left behind by the failure.
@@ -297,8 +302,7 @@ impl Judge<'_> {
                 (is_replicas(&difference.path) && self.may_be_scaled(&sum.drifted_by)).then_some(Question::Autoscaled);
             self.push(difference, Verdict::Drift, Some(cause), None, &distinct(sum.drifted_by), question);
         } else if sum.untraceable {
-            let note = "nobody's managedFields entry holds it: someone may have wiped the traces";
-            self.push(difference, Verdict::Unverified, Some(Cause::Unattributed), Some(note), &[], None);
+            self.untraceable(difference);
         } else if let Some(cause) = sum.known {
             self.expected(difference, cause, &distinct(sum.known_by));
         } else if sum.unowned {
@@ -350,10 +354,20 @@ impl Judge<'_> {
     fn extra_inside(&mut self, difference: &Difference) {
         let holders = &difference.holders;
         let explained = difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated)));
-        if explained || self.any(holders, Role::Helm) || (holders.is_empty() && !self.owners.absent) {
+        if explained || self.any(holders, Role::Helm) {
             return;
         }
-        self.changed(difference);
+        if self.owners.absent || self.all(holders, Role::Trace) {
+            return self.untraceable(difference);
+        }
+        if !holders.is_empty() {
+            self.changed(difference);
+        }
+    }
+
+    fn untraceable(&mut self, difference: &Difference) {
+        let note = "no managedFields entry tells who set it: someone may have wiped the traces";
+        self.push(difference, Verdict::Unverified, Some(Cause::Unattributed), Some(note), &[], None);
     }
 
     fn changed(&mut self, difference: &Difference) {
