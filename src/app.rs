@@ -45,7 +45,10 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
     if !report.errors.is_empty() {
         return Ok(2);
     }
-    recorder.save(to, &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace })?;
+    recorder.save(
+        to,
+        &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace },
+    )?;
     if !config.output.quiet {
         let count = report.releases.len();
         let what = if count == 1 { "release" } else { "releases" };
@@ -57,7 +60,7 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
 async fn survey_with(config: &Config, client: Client, now: Timestamp) -> Report {
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
-    let mut report = survey(&cluster, &config.scope, config.output.show_all, now, &progress).await;
+    let mut report = survey(&cluster, &config.scope, config.output.show_all, config.engine, now, &progress).await;
     progress.finish();
     tracing::debug!(requests = cluster.client().requests(), "done");
     if cluster.client().is_live() {

@@ -347,4 +347,8 @@ impl Outcome {
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
+
+    pub(crate) fn candidates_mut(&mut self) -> &mut [Candidate] {
+        &mut self.candidates
+    }
 }

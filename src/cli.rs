@@ -137,6 +137,9 @@ const CONNECTION: [&str; 11] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Shown {
+    /// Who judges what is changed or removed
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t, help_heading = READING)]
+    pub(crate) engine: Engine,
     /// Show only releases of this state; the exit code follows what is shown
     #[arg(long, value_name = "CONDITION=VALUE", value_parser = PossibleValuesParser::new(STATUS), ignore_case = true, help_heading = OUTPUT)]
     pub(crate) status: Option<String>,
@@ -212,6 +215,16 @@ pub(crate) struct Where {
     /// Neither read nor keep the cluster's API documents on disk
     #[arg(long, help_heading = READING)]
     pub(crate) no_cache: bool,
+}
+
+/// Who judges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// The local comparison, which needs no right to write
+    #[default]
+    Local,
+    /// And a server-side apply dry run for what it finds changed or removed; needs the verb patch
+    Server,
 }
 
 /// How a report is written.

@@ -11,7 +11,7 @@ use crate::drift::finding::{Condition, ReleaseReport, Storage};
 use crate::drift::selector::{Selector, SelectorError};
 use crate::env::{Env, Host};
 
-pub(crate) use crate::cli::Format;
+pub(crate) use crate::cli::{Engine, Format};
 
 /// Everything a run needs to know. Below `app` a function takes the part it needs.
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct Config {
     pub(crate) scope: Scope,
     pub(crate) target: Target,
     pub(crate) output: Output,
+    pub(crate) engine: Engine,
     /// Answers come from this capture; `target` is then of no use.
     pub(crate) from: Option<PathBuf>,
     pub(crate) verbosity: Verbosity,
@@ -209,6 +210,7 @@ impl Config {
             scope: Scope::new(args.which, env)?,
             target: Target::new(args.target, env)?,
             output: Output::new(args.output, Some(&args.shown), &args.screen, env),
+            engine: args.shown.engine,
             from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })
@@ -220,6 +222,7 @@ impl Config {
             scope: Scope::new(args.which, env)?,
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Diff, Some(&args.shown), &args.screen, env),
+            engine: args.shown.engine,
             from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })
@@ -231,6 +234,7 @@ impl Config {
             scope: Scope::new(args.which, env)?,
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Table, None, &args.screen, env),
+            engine: Engine::Local,
             from: None,
             verbosity: Verbosity::new(&args.screen, env),
         })
@@ -258,6 +262,7 @@ impl Config {
                 progress: false,
                 width: None,
             },
+            engine: Engine::Local,
             from: None,
             verbosity: Verbosity::Normal,
         }

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::case::{Case, Loaded, Outcome, Task};
+use crate::cluster::openapi::Schemas;
 use crate::cluster::storage::Records;
 use crate::cluster::{Cluster, ClusterError, observe};
-use crate::config::{Namespaces, Scope};
+use crate::config::{Engine, Namespaces, Scope};
 use crate::drift::autoscaler::Targets;
 use crate::drift::classify::{self, Question};
 use crate::drift::finding::{
@@ -23,8 +24,8 @@ use crate::drift::manifest::{self, Access};
 use crate::drift::object::Gvk;
 use crate::drift::payload::{self, DecodeError, Limits};
 use crate::drift::release::{History, RecordMeta, Release, ReleaseKey, Status};
-use crate::drift::similar;
 use crate::drift::state::{Asked, PENDING_TIMEOUT};
+use crate::drift::{opinion, similar};
 use crate::output::Progress;
 
 /// How often a release that moves while it is read is judged again before its findings are called unverified (design.md §4).
@@ -41,10 +42,11 @@ pub(crate) async fn survey(
     cluster: &Cluster,
     scope: &Scope,
     show_all: bool,
+    engine: Engine,
     now: Timestamp,
     progress: &Progress,
 ) -> Report {
-    let found = Survey { cluster, scope, show_all, now, progress }.run().await;
+    let found = Survey { cluster, scope, show_all, engine, now, progress }.run().await;
     Report {
         cluster: cluster.info().await,
         started_at: now,
@@ -59,6 +61,7 @@ struct Survey<'a> {
     cluster: &'a Cluster,
     scope: &'a Scope,
     show_all: bool,
+    engine: Engine,
     now: Timestamp,
     progress: &'a Progress,
 }
@@ -363,6 +366,9 @@ impl Survey<'_> {
         outcomes.extend(places.into_iter().zip(read).filter_map(|(place, outcome)| Some((place, outcome?))));
         outcomes.sort_by_key(|(place, _)| *place);
 
+        if self.engine == Engine::Server {
+            self.second_opinion(&mut outcomes, &tasks, &schemas).await;
+        }
         let targets = self.autoscaled(&outcomes, &tasks, apis).await;
         for (place, mut outcome) in outcomes {
             let Some(task) = tasks.get(place) else { continue };
@@ -377,6 +383,28 @@ impl Survey<'_> {
             let findings: Vec<Finding> = findings.collect();
             case.add(place, outcome, findings);
         }
+    }
+
+    /// Asks the server about what was found changed or removed, object by object (design.md §5.6).
+    async fn second_opinion(&self, outcomes: &mut [(usize, Outcome)], tasks: &[Task], schemas: &Schemas) {
+        let asked = outcomes
+            .iter_mut()
+            .filter(|(_, outcome)| outcome.candidates().iter().any(|one| opinion::is_asked(&one.finding)));
+        let asking = asked.map(|(place, outcome)| async move {
+            let Some(task) = tasks.get(*place) else { return };
+            let Some((object, served)) = task.desired.as_served() else { return };
+            let stored = self.cluster.dry_run(served, &object, &task.desired.body).await;
+            let live = self.cluster.object(served, object.namespace.as_deref(), &object.name).await;
+            let schema = schemas.get(&served.gvk.group, &served.gvk.version).ok().map(Arc::as_ref);
+            match (stored, live) {
+                (Ok(stored), Ok(Some(live))) => {
+                    opinion::weigh(outcome.candidates_mut(), &object.gvk, &stored, &live, schema)
+                }
+                (Err(error), _) | (_, Err(error)) => opinion::refused(outcome.candidates_mut(), &error.to_string()),
+                (Ok(_), Ok(None)) => opinion::refused(outcome.candidates_mut(), "the object was deleted meanwhile"),
+            }
+        });
+        stream::iter(asking).buffer_unordered(self.cluster.parallel()).collect::<Vec<()>>().await;
     }
 
     fn settle(&self, case: &mut Case, finding: &mut Finding, targets: &BTreeMap<String, Result<Targets, String>>) {

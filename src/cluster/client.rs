@@ -111,13 +111,23 @@ impl Client {
     /// The server's answer to a successful read. Bounded in time, and tried again where that may help.
     pub(crate) async fn get(&self, get: &Get) -> Result<Vec<u8>, ReadError> {
         let answer = match &self.source {
-            Source::Live(live) => live.ask(get).await?,
+            Source::Live(live) => live.ask(get, None).await?,
             Source::Replay(bundle) => bundle.answer(get)?,
         };
         if let Some(recorder) = &self.recorder {
             recorder.note(get, &answer).await;
         }
         answer.read(&get.path)
+    }
+
+    /// What the server would store if `manifest` were applied by `path`: it runs defaults and admission, and stores nothing.
+    /// Not recorded: a capture holds what was read.
+    pub(super) async fn dry_run(&self, path: &str, manifest: Vec<u8>) -> Result<Vec<u8>, ReadError> {
+        let Source::Live(live) = &self.source else {
+            return Err(ReadError::NotCaptured("a dry run".to_owned()));
+        };
+        let get = Get { path: path.to_owned(), accept: JSON, compress: false };
+        live.ask(&get, Some(&manifest)).await?.read(path)
     }
 
     /// Name of the kubeconfig context; `None` in-cluster and with a server alone.
@@ -225,11 +235,11 @@ impl Live {
     }
 
     /// Asks until there is an answer worth having: a server that is busy or just restarting is asked again, `TRIES` times in all.
-    async fn ask(&self, get: &Get) -> Result<Answer, ReadError> {
+    async fn ask(&self, get: &Get, apply: Option<&[u8]>) -> Result<Answer, ReadError> {
         let mut wait = FIRST_WAIT;
         let mut tries = 1;
         loop {
-            let reply = self.once(get).await;
+            let reply = self.once(get, apply).await;
             let pause = match &reply {
                 Ok(Reply { answer, retry_after }) if is_passing(answer.status) => retry_after.unwrap_or(wait),
                 Err(Fault::Cut(_)) => wait,
@@ -249,13 +259,14 @@ impl Live {
         }
     }
 
-    async fn once(&self, get: &Get) -> Result<Reply, Fault> {
+    async fn once(&self, get: &Get, apply: Option<&[u8]>) -> Result<Reply, Fault> {
         let Ok(_slot) = self.slots.acquire().await else {
             return Err(Fault::Final(ReadError::Unreachable("the client is closed".to_owned())));
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
         let started = std::time::Instant::now();
-        let exchange = self.exchange(get);
+        let exchange = self.exchange(get, apply);
+        let method = if apply.is_some() { "PATCH" } else { "GET" };
         let reply = if self.timeout.is_zero() || self.timeout == Duration::MAX {
             exchange.await
         } else {
@@ -265,9 +276,9 @@ impl Live {
         let elapsed = started.elapsed();
         match &reply {
             Ok(reply) => {
-                debug!(path = %get.path, status = reply.answer.status, bytes = reply.answer.body.len(), ?elapsed, "GET")
+                debug!(path = %get.path, status = reply.answer.status, bytes = reply.answer.body.len(), ?elapsed, "{method}")
             }
-            Err(fault) => debug!(path = %get.path, ?fault, ?elapsed, "GET failed"),
+            Err(fault) => debug!(path = %get.path, ?fault, ?elapsed, "{method} failed"),
         }
         reply
     }
@@ -278,12 +289,19 @@ impl Live {
         ReadError::Timeout(format!("{limit} from {}: is it overloaded? (see --request-timeout)", self.place.server))
     }
 
-    async fn exchange(&self, get: &Get) -> Result<Reply, Fault> {
-        let mut request = http::Request::get(&get.path).header(http::header::ACCEPT, get.accept);
+    async fn exchange(&self, get: &Get, apply: Option<&[u8]>) -> Result<Reply, Fault> {
+        let mut request = match apply {
+            Some(_) => {
+                http::Request::patch(&get.path).header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+            }
+            None => http::Request::get(&get.path),
+        }
+        .header(http::header::ACCEPT, get.accept);
         if get.compress {
             request = request.header(http::header::ACCEPT_ENCODING, "gzip");
         }
-        let request = request.body(kube::client::Body::empty()).map_err(|error| malformed(&get.path, &error))?;
+        let body = apply.map_or_else(kube::client::Body::empty, |manifest| manifest.to_vec().into());
+        let request = request.body(body).map_err(|error| malformed(&get.path, &error))?;
         let answer = self.http.send(request).await.map_err(|error| self.place.explain(&error))?;
         let (parts, body) = answer.into_parts();
         let status = parts.status.as_u16();

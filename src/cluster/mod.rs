@@ -5,6 +5,7 @@ mod cache;
 pub(crate) mod client;
 pub(crate) mod connect;
 mod discovery;
+pub(crate) mod dry_run;
 #[cfg(test)]
 mod fake;
 mod listing;

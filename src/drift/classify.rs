@@ -246,7 +246,11 @@ impl Judge<'_> {
             return Part::Untraceable;
         }
         if holders.is_empty() {
-            return if self.may_be_scaled_unseen(difference) { Part::Drift(Cause::Unattributed) } else { Part::Unowned };
+            return if self.may_be_scaled_unseen(difference) {
+                Part::Drift(Cause::Unattributed)
+            } else {
+                Part::Unowned
+            };
         }
         if self.any(holders, Role::Helm) {
             return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
@@ -559,7 +563,7 @@ fn is_replicas(path: &FieldPath) -> bool {
 }
 
 /// Whether some difference lies at the path, above or below it.
-fn touches(differences: &[Difference], path: &FieldPath) -> bool {
+pub(crate) fn touches(differences: &[Difference], path: &FieldPath) -> bool {
     differences.iter().any(|one| one.path.starts_with(path) || path.starts_with(&one.path))
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod finding;
 pub(crate) mod live;
 pub(crate) mod manifest;
 pub(crate) mod object;
+pub(crate) mod opinion;
 pub(crate) mod owners;
 pub(crate) mod payload;
 pub(crate) mod release;
