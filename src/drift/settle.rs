@@ -230,7 +230,7 @@ impl State {
 
     /// A server-side rollback stops at the first field that somebody else owns, and then no revision is deployed any more.
     fn rollback_command(&self, target: u64, tally: &Tally) -> String {
-        let others_own_fields = tally.drift() + tally.expected > 0;
+        let others_own_fields = tally.drift() + tally.expected > tally.upgrade;
         let force = self.apply_method == ApplyMethod::ServerSide && others_own_fields;
         self.helm(&format!("rollback {} {target}{}", self.key.name, if force { " --force-conflicts" } else { "" }))
     }
@@ -338,6 +338,9 @@ mod tests {
                 "revision 12 failed (Upgrade \"nucleus\" failed: timed out); the live state fits neither revision 11 nor 12; mend the cause and upgrade again, or `helm rollback nucleus 11 -n prod`; 1 changed"),
             (given("11=deployed 12=failed").with(server_side).found(|tally| (tally.expected, tally.from_newest) = (1, Some(2))), False, True, Reason::Failed, 1,
                 "revision 12 failed (Upgrade \"nucleus\" failed: timed out); the live state fits revision 11; mend the cause and upgrade again, or `helm rollback nucleus 11 --force-conflicts -n prod`"),
+            (given("11=deployed 12=pending-upgrade").with(server_side).found(|tally| (tally.expected, tally.upgrade, tally.from_newest) = (1, 1, Some(0))),
+                False, False, Reason::PendingUpgrade, 1,
+                "revision 12 has been pending-upgrade for 5m; the live state fits revision 12; wait, or, if no helm is at work on it, `helm rollback nucleus 11 -n prod`"),
             (given("11=deployed 12=failed").with(server_side).found(|tally| tally.from_newest = Some(0)), False, True, Reason::Failed, 1,
                 "revision 12 failed (Upgrade \"nucleus\" failed: timed out); the live state fits revisions 11 and 12 alike; mend the cause and upgrade again, or `helm rollback nucleus 11 -n prod`"),
             (given("1=failed").found(unread), False, True, Reason::Failed, 2,
