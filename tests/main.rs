@@ -9,6 +9,7 @@
 mod cli;
 mod dependencies;
 mod real;
+mod repo;
 mod support;
 
 #[test]

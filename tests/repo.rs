@@ -1,0 +1,138 @@
+//! The repository keeps its own word: imports point down, the core is pure, versions agree, transcripts are real.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a file, without its tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned()
+}
+
+/// The top-level modules that a file names by `crate::`.
+fn imports(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = text
+        .split("crate::")
+        .skip(1)
+        .map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[test]
+fn imports_point_down() {
+    // What the files of a layer may name, lowest layer first (CONTRIBUTING.md, "How the code reads").
+    let may: &[(&str, &[&str])] = &[
+        ("src/drift/", &["drift"]),
+        ("src/cluster/", &["cluster", "config", "drift", "env"]),
+        ("src/output/", &["config", "drift", "output"]),
+        ("src/cli.rs", &["cli", "drift"]),
+        ("src/env.rs", &[]),
+        ("src/config.rs", &["cli", "drift", "env"]),
+        ("src/case.rs", &["drift"]),
+    ];
+    for path in sources(&root().join("src")) {
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let text = code(&path);
+        for (_, allowed) in may.iter().filter(|(prefix, _)| name.starts_with(prefix)) {
+            for import in imports(&text) {
+                assert!(allowed.contains(&import), "{name} names crate::{import}, which lies above it or beside it");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_core_is_pure() {
+    let impure = [
+        "std::fs",
+        "std::env",
+        "std::net",
+        "std::process",
+        "std::io",
+        "tokio",
+        "kube::",
+        "SystemTime",
+        "Instant::now",
+        "Timestamp::now",
+        "tracing",
+        "println!",
+        "async fn",
+    ];
+    for path in sources(&root().join("src/drift")) {
+        let text = code(&path);
+        let code_lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for line in code_lines {
+            for word in impure {
+                let reads_memory = word == "std::io" && path.ends_with("payload.rs"); // unpacking reads from a slice
+                assert!(reads_memory || !line.contains(word), "{}: {line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_version_stands_in_one_place() {
+    let output = Command::new(env!("CARGO_BIN_EXE_drift")).arg("version").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, format!("drift {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// `<!-- transcript: ARGUMENTS -->` in a document is followed by a block that is exactly what the program prints.
+/// `DRIFT_WRITE_TRANSCRIPTS=1` writes them anew.
+#[test]
+fn transcripts_are_what_the_program_prints() {
+    let write = std::env::var_os("DRIFT_WRITE_TRANSCRIPTS").is_some();
+    let mut seen = 0;
+    for document in ["README.md"] {
+        let path = root().join(document);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut pieces = text.split("<!-- transcript: ");
+        let mut anew = pieces.next().unwrap().to_owned();
+        for piece in pieces {
+            let (arguments, rest) = piece.split_once(" -->").unwrap();
+            let output = Command::new(env!("CARGO_BIN_EXE_drift"))
+                .args(arguments.split(' '))
+                .env_clear()
+                .current_dir(root())
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let block = format!("\n\n```console\n$ drift {arguments}\n{printed}```\n");
+            let after = rest
+                .strip_prefix("\n\n```console\n")
+                .and_then(|rest| rest.split_once("\n```\n"))
+                .map_or(rest, |(_, after)| after);
+            if !write {
+                assert!(rest.starts_with(&block), "{document}: `drift {arguments}` prints\n{printed}");
+            }
+            anew.push_str(&format!("<!-- transcript: {arguments} -->{block}{after}"));
+            seen += 1;
+        }
+        if write {
+            fs::write(&path, anew).unwrap();
+        }
+    }
+    assert!(seen > 0, "no document has a transcript");
+}
