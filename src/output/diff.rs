@@ -355,3 +355,298 @@ fn differing_part(one: &str, other: &str) -> (usize, usize) {
     let end = one.len() - tail;
     (start, end + word(one.get(end..).unwrap_or_default()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Format;
+    use crate::drift::object::Segment;
+    use crate::output::sample;
+    use serde_json::json;
+
+    fn printed(report: &Report, show_all: bool, color: bool) -> String {
+        let style = Style {
+            format: Format::Diff,
+            show_all,
+            color,
+            width: Some(40),
+            now: sample::now(),
+            all_namespaces: false,
+            quiet: false,
+        };
+        let mut out = Vec::new();
+        super::report(&mut out, &style, report).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn of(findings: Vec<Finding>) -> Report {
+        sample::report_of(vec![ReleaseReport { findings, ..sample::release("nucleus", Reason::Drifted) }])
+    }
+
+    /// The hunks alone.
+    fn body(findings: Vec<Finding>) -> Vec<String> {
+        let text = printed(&of(findings), false, false);
+        text.lines().skip_while(|line| !line.starts_with("@@")).map(str::to_owned).collect()
+    }
+
+    fn settings(desired: Value, live: Value) -> Finding {
+        let path = FieldPath::of_fields(&["data", "app.conf"]);
+        sample::finding(sample::object("v1", "ConfigMap", "settings"), Change::Changed, path, desired, live)
+    }
+
+    #[test]
+    fn in_sync_prints_nothing() {
+        let report =
+            sample::report_of(vec![sample::release("quark", Reason::InSync), sample::release("lab", Reason::Disabled)]);
+        assert_eq!(printed(&report, true, true), "");
+    }
+
+    #[test]
+    fn a_release_that_is_not_ready_for_another_reason_says_so() {
+        let message = "the upgrade was cut short: helm rollback queue 11".to_owned();
+        let report =
+            sample::report_of(vec![ReleaseReport { message, ..sample::release("queue", Reason::PendingUpgrade) }]);
+        assert_eq!(
+            printed(&report, false, false),
+            "# prod/queue: PendingUpgrade: the upgrade was cut short: helm rollback queue 11\n"
+        );
+    }
+
+    #[test]
+    fn each_object_has_a_diff() {
+        assert_eq!(printed(&sample::report_of(vec![sample::nucleus()]), true, false), ALL);
+    }
+
+    #[test]
+    fn without_show_all_expected_and_ignored_are_left_out() {
+        let text = printed(&sample::report_of(vec![sample::nucleus()]), false, false);
+        assert!(!text.contains("StatefulSet") && !text.contains("revision: \"14\""));
+        assert!(text.contains("Deployment/api") && text.contains("Role/api"));
+    }
+
+    #[test]
+    fn colours_are_git_s_and_the_part_that_differs_stands_out() {
+        let found = sample::finding(
+            sample::object("apps/v1", "Deployment", "api"),
+            Change::Changed,
+            FieldPath::of_fields(&["spec", "image"]),
+            json!("api:1.4.2"),
+            json!("api:1.4.13"),
+        );
+        assert_eq!(printed(&of(vec![found]), false, true).replace('\u{1b}', "^"), COLOURED);
+    }
+
+    #[test]
+    fn of_a_long_text_the_lines_around_a_change_are_shown() {
+        let text = |changed: &[usize]| {
+            let line =
+                |n: usize| if changed.contains(&n) { format!("key{n}=changed\n") } else { format!("key{n}=x\n") };
+            json!((1..=30).map(line).collect::<String>())
+        };
+        assert_eq!(
+            body(vec![settings(text(&[]), text(&[12, 29]))]),
+            [
+                "@@ -1,2 +1,2 @@",
+                " data:",
+                "   app.conf: |",
+                "@@ -11,7 +11,7 @@",
+                "     key9=x",
+                "     key10=x",
+                "     key11=x",
+                "-    key12=x",
+                "+    key12=changed",
+                "     key13=x",
+                "     key14=x",
+                "     key15=x",
+                "@@ -28,5 +28,5 @@",
+                "     key26=x",
+                "     key27=x",
+                "     key28=x",
+                "-    key29=x",
+                "+    key29=changed",
+                "     key30=x",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lost_final_newline_shows() {
+        assert_eq!(
+            body(vec![settings(json!("a\nb\n"), json!("a\nb"))]),
+            ["@@ -1,4 +1,4 @@", " data:", "-  app.conf: |", "+  app.conf: |-", "     a", "     b"]
+        );
+    }
+
+    #[test]
+    fn an_item_whose_key_changed_has_its_dash_in_both_texts() {
+        let item = FieldPath::of_fields(&["spec", "ports"])
+            .child(Segment::Item(vec![("port".into(), json!(80)), ("protocol".into(), json!("TCP"))]));
+        let service = || sample::object("v1", "Service", "api");
+        let port = sample::finding(service(), Change::Changed, item.field("port"), json!(80), json!(81));
+        let protocol = sample::finding(service(), Change::Changed, item.field("protocol"), json!("TCP"), json!("UDP"));
+        assert_eq!(
+            body(vec![port.clone()]),
+            ["@@ -1,4 +1,4 @@", " spec:", "   ports:", "   - protocol: TCP", "-    port: 80", "+    port: 81"]
+        );
+        assert_eq!(
+            body(vec![port, protocol]),
+            [
+                "@@ -1,4 +1,4 @@",
+                " spec:",
+                "   ports:",
+                "-  - port: 80",
+                "+  - port: 81",
+                "-    protocol: TCP",
+                "+    protocol: UDP",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_missing_object_is_shown_whole_where_it_is_known() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+        let missing = Finding {
+            desired: Shown::Plain(object),
+            ..sample::whole(sample::object("v1", "ConfigMap", "settings"), Change::Missing, None)
+        };
+        assert_eq!(
+            printed(&of(vec![missing]), false, false).lines().collect::<Vec<_>>(),
+            [
+                "diff ConfigMap/settings (release prod/nucleus)",
+                "# missing",
+                "--- desired/ConfigMap/settings   revision 12",
+                "+++ /dev/null",
+                "@@ -1,4 +0,0 @@",
+                "-apiVersion: v1",
+                "-data:",
+                "-  a: b",
+                "-kind: ConfigMap",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_masked_object_is_not_shown() {
+        let secret = sample::object("v1", "Secret", "api-keys");
+        let missing = Finding { desired: Shown::Masked { bytes: 40 }, ..sample::whole(secret, Change::Missing, None) };
+        assert_eq!(
+            printed(&of(vec![missing]), false, false),
+            "diff Secret/api-keys (release prod/nucleus)\n# missing\n"
+        );
+    }
+
+    #[test]
+    fn a_list_that_differs_in_order_and_in_an_item_shows_both() {
+        let list = FieldPath::of_fields(&["spec", "initContainers"]);
+        let pod = || sample::object("v1", "Pod", "api");
+        let order = sample::finding(
+            pod(),
+            Change::Changed,
+            list.clone(),
+            json!([{"name": "a"}, {"name": "b"}]),
+            json!([{"name": "b"}, {"name": "a"}]),
+        );
+        let item = list.child(Segment::Item(vec![("name".into(), json!("a"))])).field("image");
+        let image = sample::finding(pod(), Change::Changed, item, json!("a:1"), json!("a:2"));
+        assert_eq!(
+            body(vec![order, image]),
+            [
+                "@@ -1,7 +1,7 @@",
+                " spec:",
+                "   initContainers:",
+                "+  - name: b",
+                "   - name: a",
+                "-  - name: b",
+                "   initContainers:",
+                "   - name: a",
+                "-    image: a:1",
+                "+    image: a:2",
+            ]
+        );
+    }
+
+    const ALL: &str = r##"diff Deployment/api (release prod/nucleus, nucleus/templates/deployment.yaml)
+# .metadata.annotations["deployment.kubernetes.io/revision"]: deployment-controller: expected: controller
+# .spec.replicas: kubectl (scale)
+# .spec.template.spec.containers[name="api"].image: kubectl-edit
+# .spec.template.spec.containers[name="debug"]: kubectl-edit
+--- desired/Deployment/api   revision 12
++++ live/Deployment/api   deployment-controller 2026-11-30T09:48:30Z (11m), kubectl (scale) 2026-11-30T09:55:00Z (5m), kubectl-edit 2026-11-30T09:48:00Z (12m)
+@@ -1,10 +1,15 @@
+ metadata:
+   annotations:
++    deployment.kubernetes.io/revision: "14"
+ spec:
+-  minReadySeconds: 10
+-  replicas: 3
++  replicas: 6
+   template:
+     spec:
+       containers:
+       - name: api
+-        image: registry.example.com/nucleus/api:1.4.2
++        image: registry.example.com/nucleus/api:1.4.3
++      - name: debug
++        command:
++        - sleep
++        - infinity
++        image: busybox:1.36
+diff ConfigMap/settings (release prod/nucleus, nucleus/templates/settings.yaml)
+# missing
+diff Secret/api-keys (release prod/nucleus, nucleus/templates/keys.yaml)
+# .data.token: applied-differently
+--- desired/Secret/api-keys   revision 12
++++ live/Secret/api-keys   Lens 2026-11-27T08:00:00Z (3d2h)
+@@ -1,2 +1,2 @@
+ data:
+-  token: "****"  # masked, 12 bytes
++  token: "****"  # masked, 13 bytes (changed)
+diff Certificate/web (release prod/nucleus)
+# .spec.dnsNames[="old.example.com"]: left-behind
+--- desired/Certificate/web   revision 12
++++ live/Certificate/web   kubectl-edit 2026-11-30T09:48:00Z (12m)
+@@ -1,2 +1,3 @@
+ spec:
+   dnsNames:
++  - old.example.com
+diff Service/old (release prod/nucleus)
+# left over
+diff ClusterRole/prod-viewer (release prod/nucleus)
+# .rules: forged-name
+--- desired/ClusterRole/prod-viewer   revision 12
++++ live/ClusterRole/prod-viewer   helm 2026-11-30T09:59:50Z (10s)
+@@ -1 +1 @@
+ rules:
+@@ -5,3 +5,4 @@
+   - pods
+   verbs:
+   - get
++  - delete
+diff HorizontalPodAutoscaler/api (release prod/nucleus)
+# .spec.behavior: unverified: unattributed: changed while reading
+--- desired/HorizontalPodAutoscaler/api   revision 12
++++ live/HorizontalPodAutoscaler/api
+@@ -1 +1,3 @@
+ spec:
++  behavior:
++    scaleDown: {}
+diff Role/api (release prod/nucleus)
+# not read: roles.rbac.authorization.k8s.io is forbidden: User "viewer" cannot get resource "roles"
+diff StatefulSet/db (release prod/nucleus)
+# .spec.replicas: ignored: scaled by the platform team
+--- desired/StatefulSet/db   revision 12
++++ live/StatefulSet/db   kubectl-edit 2026-11-30T09:48:00Z (12m)
+@@ -1,2 +1,2 @@
+ spec:
+-  replicas: 1
++  replicas: 2
+"##;
+    const COLOURED: &str = r#"^[1mdiff Deployment/api^[0m^[2m (release prod/nucleus)^[0m
+^[1m--- desired/Deployment/api^[0m^[2m   revision 12^[0m
+^[1m+++ live/Deployment/api^[0m^[2m   kubectl-edit 2026-11-30T09:48:00Z (12m)^[0m
+^[36m@@ -1,2 +1,2 @@^[0m
+ spec:
+^[31m-^[0m^[31m  image: api:1.4.^[0m^[7m^[31m2^[0m
+^[32m+^[0m^[32m  image: api:1.4.^[0m^[7m^[32m13^[0m
+"#;
+}

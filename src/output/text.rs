@@ -531,3 +531,317 @@ fn counts(releases: &[&ReleaseReport]) -> Line {
     }
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drift::finding::{Cause, Manager, Shown, TroubleReason};
+    use crate::drift::object::FieldPath;
+    use crate::output::{Printer, escape::is_hidden, sample};
+    use serde_json::{Value, json};
+
+    fn style(width: Option<usize>) -> Style {
+        Style {
+            format: Format::Table,
+            show_all: false,
+            color: false,
+            width,
+            now: sample::now(),
+            all_namespaces: false,
+            quiet: false,
+        }
+    }
+
+    fn printed(style: Style, report: &Report) -> String {
+        let mut out = Vec::new();
+        Printer::new(&mut out, style).report(report).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn quark() -> ReleaseReport {
+        ReleaseReport { message: "34 objects as in revision 12".into(), ..sample::release("quark", Reason::InSync) }
+    }
+
+    fn two() -> Report {
+        sample::report_of(vec![quark(), sample::nucleus()])
+    }
+
+    #[test]
+    fn in_sync_is_one_line() {
+        let report = sample::report_of(vec![quark()]);
+        assert_eq!(printed(style(None), &report), IN_SYNC);
+        assert_eq!(printed(style(None), &sample::report_of(Vec::new())), "");
+    }
+
+    #[test]
+    fn findings_are_listed_below_the_table() {
+        assert_eq!(printed(style(None), &two()), PIPE);
+    }
+
+    #[test]
+    fn a_terminal_is_not_exceeded() {
+        assert_eq!(printed(style(Some(100)), &two()), TERMINAL);
+    }
+
+    #[test]
+    fn wide_and_show_all_add_columns_findings_and_notices() {
+        let style = Style { format: Format::Wide, show_all: true, all_namespaces: true, ..style(None) };
+        let report = Report { notices: sample::report().notices, ..sample::report_of(vec![sample::nucleus()]) };
+        assert_eq!(printed(style, &report), WIDE);
+    }
+
+    #[test]
+    fn severity_has_a_colour() {
+        let release = ReleaseReport {
+            message: "2 changed".into(),
+            findings: [Severity::P1, Severity::P2]
+                .map(|severity| Finding { severity: Some(severity), ..image() })
+                .to_vec(),
+            ..sample::release("nucleus", Reason::Drifted)
+        };
+        let printed = printed(Style { color: true, ..style(None) }, &sample::report_of(vec![release]));
+        assert_eq!(printed.replace('\u{1b}', "^"), COLOURED);
+    }
+
+    fn image() -> Finding {
+        let path = sample::containers("api").field("image");
+        sample::finding(
+            sample::object("apps/v1", "Deployment", "api"),
+            Change::Changed,
+            path,
+            json!("a:1"),
+            json!("a:2"),
+        )
+    }
+
+    #[test]
+    fn every_reason_is_counted_once() {
+        let printed = printed(style(None), &sample::report());
+        assert_eq!(
+            printed.lines().last().unwrap(),
+            "14 releases: 1 ready, 1 drifted, 1 unverified, 3 pending, 1 failed, 1 uninstalling, 1 uninstalled, 1 superseded, \
+             1 mismatched, 1 deleted, 1 corrupt, 1 disabled, 1 suspended (10 drift, 1 expected, 1 ignored, 2 unverified)"
+        );
+        let quiet = Style { quiet: true, ..style(None) };
+        assert!(!super::tests::printed(quiet, &sample::report()).contains("14 releases"));
+    }
+
+    #[test]
+    fn urgent_notices_are_shown_of_a_ready_release_too() {
+        let notices = sample::nucleus().notices;
+        let report = sample::report_of(vec![ReleaseReport { notices, ..quark() }]);
+        let below: Vec<String> = printed(style(None), &report).lines().skip(2).map(str::to_owned).collect();
+        assert_eq!(
+            below,
+            [
+                "",
+                "quark",
+                "  Pod/shell",
+                "    * UnattributedAddition: volume \"root\" (hostPath) was set at admission, or its trace was wiped",
+                "  * RecordRewritten: the release record was last written by kubectl-edit",
+            ]
+        );
+    }
+
+    #[test]
+    fn expected_findings_of_a_ready_release_are_shown_when_all_are_asked_for() {
+        let expected = Finding { verdict: Verdict::Expected, cause: Some(Cause::Autoscaler), ..image() };
+        let report = sample::report_of(vec![ReleaseReport { findings: vec![expected], ..quark() }]);
+        assert!(!printed(style(None), &report).contains("Deployment"));
+        let all = printed(Style { show_all: true, ..style(None) }, &report);
+        assert!(all.contains("a:1 → a:2        kubectl-edit   12m   expected: autoscaler\n"), "{all}");
+    }
+
+    #[test]
+    fn a_message_that_was_cut_is_told_below() {
+        let message = "the upgrade to revision 12 was cut short 3h ago: helm rollback queue 11";
+        let release = ReleaseReport { message: message.into(), ..sample::release("queue", Reason::PendingUpgrade) };
+        let report = sample::report_of(vec![release]);
+        let narrow = printed(style(Some(80)), &report);
+        assert!(narrow.contains("the upgrade…") && narrow.ends_with(&format!("\n\nqueue\n  {message}\n")), "{narrow}");
+        assert_eq!(printed(style(Some(200)), &report).lines().count(), 2);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_or_ends_in_a_blank() {
+        for terminal in 40..220 {
+            let text = printed(Style { show_all: true, format: Format::Wide, ..style(Some(terminal)) }, &two());
+            for line in text.lines().skip(3).filter(|line| !line.contains("releases:")) {
+                assert!(width(line) <= terminal, "{terminal}: {line}");
+                assert_eq!(line.trim_end(), line);
+            }
+        }
+    }
+
+    #[test]
+    fn trouble_is_one_line_each() {
+        let mut troubles = sample::report().errors;
+        troubles.push(Trouble {
+            reason: TroubleReason::Timeout,
+            message: "no answer from dev\u{1b}[2J".into(),
+            namespace: Some("dev".into()),
+        });
+        let told = |color: bool| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            Printer::new(&mut out, style(None)).troubles(&mut err, color, &troubles).unwrap();
+            assert!(out.is_empty());
+            String::from_utf8(err).unwrap()
+        };
+        assert_eq!(
+            told(false),
+            "error: secrets is forbidden: User \"viewer\" cannot list resource \"secrets\" (namespace dev)\n\
+             error: release \"nucleu\" not found; similar: nucleus\n\
+             error: no answer from dev\\x1b[2J\n"
+        );
+        assert!(told(true).starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m secrets"));
+    }
+
+    /// Nothing that comes from the cluster reaches a terminal as it is.
+    #[test]
+    fn hostile_texts_are_escaped_in_every_format() {
+        let bad = "x\u{1b}]0;owned\u{7}\u{9b}2J\r\n\u{202e}\u{200b}";
+        let text = || Some(bad.to_owned());
+        let mut report = sample::report();
+        let manager =
+            || Manager { name: bad.into(), operation: bad.into(), subresource: text(), time: Some(sample::now()) };
+        let values = [json!(bad), json!({bad: [bad]}), Value::Null];
+        for release in &mut report.releases {
+            (release.name, release.namespace, release.message) = (bad.into(), bad.into(), bad.into());
+            (release.status, release.chart, release.app_version) = (text(), text(), text());
+            for (index, finding) in release.findings.iter_mut().enumerate() {
+                finding.object.name = format!("{bad}{index}");
+                finding.object.gvk.kind = bad.into();
+                (finding.source, finding.rule, finding.note) = (text(), text(), text());
+                finding.path = Some(FieldPath::of_fields(&["spec", bad]));
+                finding.manager = Some(manager());
+                finding.desired = Shown::Plain(values[index % 3].clone());
+                finding.live = Shown::Plain(values[(index + 1) % 3].clone());
+            }
+            release.notices.iter_mut().for_each(|notice| notice.message = bad.into());
+        }
+        report.notices.iter_mut().for_each(|notice| notice.message = bad.into());
+        for format in [Format::Table, Format::Wide, Format::Diff, Format::Json, Format::Yaml, Format::Name] {
+            for terminal in [None, Some(60), Some(200)] {
+                let style = Style { format, show_all: true, all_namespaces: true, ..style(terminal) };
+                let text = printed(style, &report);
+                let hidden = text.chars().find(|c| *c != '\n' && is_hidden(*c));
+                assert_eq!(hidden, None, "{format:?}: {text}");
+                assert!(text.contains("owned"));
+            }
+        }
+    }
+
+    const IN_SYNC: &str = "NAME    READY   REASON   MESSAGE                        DRIFT DETECTION MODE   SUSPENDED\nquark   True    InSync   34 objects as in revision 12   warn                   False\n";
+    const PIPE: &str = r#"NAME      READY   REASON    MESSAGE                                                                            DRIFT DETECTION MODE   SUSPENDED
+nucleus   False   Drifted   3 changed, 2 added, 1 removed, 1 missing, 1 left over (1 expected), 2 unverified   warn                   False
+quark     True    InSync    34 objects as in revision 12                                                       warn                   False
+
+nucleus                                                  DESIRED → LIVE                        MANAGER           AGE    WHY
+  Deployment/api   nucleus/templates/deployment.yaml
+    - .spec.minReadySeconds                              10 → <none>                           <none>
+    ~ .spec.replicas                                     3 → 6                                 kubectl (scale)   5m
+    ~ .spec.template.spec.containers[name="api"].image   registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m
+    + .spec.template.spec.containers[name="debug"]       <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m
+  ConfigMap/settings   nucleus/templates/settings.yaml
+    ! missing
+  Secret/api-keys   nucleus/templates/keys.yaml
+    ~ .data.token                                        •••• → •••• (masked, 12 → 13 bytes)   Lens              3d2h   applied-differently
+  Certificate/web
+    + .spec.dnsNames[="old.example.com"]                 <none> → old.example.com              kubectl-edit      12m    left-behind
+  Service/old
+    + left over
+  ClusterRole/prod-viewer
+    ~ .rules                                             [{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}] → [{"apiGroups":[""],"resources":["pods"],"verbs":["get","delete"]}]   helm   10s   forged-name
+  HorizontalPodAutoscaler/api
+    + .spec.behavior                                     <none> → {"scaleDown":{}}             <none>                   unverified: unattributed
+      changed while reading
+  Role/api
+    ? not read
+      roles.rbac.authorization.k8s.io is forbidden: User "viewer" cannot get resource "roles"
+  Pod/shell
+    * UnattributedAddition: volume "root" (hostPath) was set at admission, or its trace was wiped
+  * RecordRewritten: the release record was last written by kubectl-edit
+
+2 releases: 1 ready, 1 drifted (9 drift, 1 expected, 1 ignored, 2 unverified)
+"#;
+    const TERMINAL: &str = r#"NAME      READY   REASON    MESSAGE                                 DRIFT DETECTION MODE   SUSPENDED
+nucleus   False   Drifted   3 changed, 2 added, 1 removed, 1 mis…   warn                   False
+quark     True    InSync    34 objects as in revision 12            warn                   False
+
+nucleus                                   DESIRED → LIVE                      MANAGER           AGE
+  3 changed, 2 added, 1 removed, 1 missing, 1 left over (1 expected), 2 unverified
+  Deployment/api   nucleus/templates/deployment.yaml
+    - .spec.minReadySeconds               10 → <none>                         <none>
+    ~ .spec.replicas                      3 → 6                               kubectl (scale)   5m
+    ~ …pec.containers[name="api"].image   …api:1.4.2 → …api:1.4.3             kubectl-edit      12m
+    + …te.spec.containers[name="debug"]   <none> → {"command":["sleep","in…   kubectl-edit      12m
+  ConfigMap/settings   nucleus/templates/settings.yaml
+    ! missing
+  Secret/api-keys   nucleus/templates/keys.yaml
+    ~ .data.token                         •••• → •••• (masked)                Lens              3d2h
+      applied-differently
+  Certificate/web
+    + …pec.dnsNames[="old.example.com"]   <none> → old.example.com            kubectl-edit      12m
+      left-behind
+  Service/old
+    + left over
+  ClusterRole/prod-viewer
+    ~ .rules                              …"get"]}] → …"get","delete"]}]      helm              10s
+      forged-name
+  HorizontalPodAutoscaler/api
+    + .spec.behavior                      <none> → {"scaleDown":{}}           <none>
+      unverified: unattributed: changed while reading
+  Role/api
+    ? not read
+      roles.rbac.authorization.k8s.io is forbidden: User "viewer" cannot get resource "roles"
+  Pod/shell
+    * UnattributedAddition: volume "root" (hostPath) was set at admission, or its trace was wiped
+  * RecordRewritten: the release record was last written by kubectl-edit
+
+2 releases: 1 ready, 1 drifted (9 drift, 1 expected, 1 ignored, 2 unverified)
+"#;
+    const WIDE: &str = r#"NAMESPACE   NAME      READY   REASON    MESSAGE                                                                            DRIFT DETECTION MODE   SUSPENDED   REVISION   CHART           UPDATED
+prod        nucleus   False   Drifted   3 changed, 2 added, 1 removed, 1 missing, 1 left over (1 expected), 2 unverified   warn                   False       12         nucleus-1.4.2   2026-11-28T05:30:12Z
+
+prod/nucleus                                                       DESIRED → LIVE                        MANAGER                 AGE    CLASS   WHY
+  Deployment/api   nucleus/templates/deployment.yaml
+    + .metadata.annotations["deployment.kubernetes.io/revision"]   <none> → "14"                         deployment-controller   11m    A P3    expected: controller
+    - .spec.minReadySeconds                                        10 → <none>                           <none>                         C P2
+    ~ .spec.replicas                                               3 → 6                                 kubectl (scale) +1      5m     B P2
+    ~ .spec.template.spec.containers[name="api"].image             registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m   B P1
+    + .spec.template.spec.containers[name="debug"]                 <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m   B P1
+    * DuplicateKey: env "A" is given twice; the last one counts
+  ConfigMap/settings   nucleus/templates/settings.yaml
+    ! missing                                                                                                                           C P1
+  Secret/api-keys   nucleus/templates/keys.yaml
+    ~ .data.token                                                  •••• → •••• (masked, 12 → 13 bytes)   Lens                    3d2h   B P2    applied-differently
+  Certificate/web
+    + .spec.dnsNames[="old.example.com"]                           <none> → old.example.com              kubectl-edit            12m    B P2    left-behind
+  Service/old
+    + left over                                                                                                                         C P1
+  ClusterRole/prod-viewer
+    ~ .rules                                                       [{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}] → [{"apiGroups":[""],"resources":["pods"],"verbs":["get","delete"]}]   helm   10s   C P1   forged-name
+  HorizontalPodAutoscaler/api
+    + .spec.behavior                                               <none> → {"scaleDown":{}}             <none>                                 unverified: unattributed
+      changed while reading
+  Role/api
+    ? not read
+      roles.rbac.authorization.k8s.io is forbidden: User "viewer" cannot get resource "roles"
+  StatefulSet/db
+    ~ .spec.replicas                                               1 → 2                                 kubectl-edit            12m    A P3    ignored: scaled by the platform team
+  Pod/shell
+    * UnattributedAddition: volume "root" (hostPath) was set at admission, or its trace was wiped
+  * RecordRewritten: the release record was last written by kubectl-edit
+  not compared: 2 hooks, 3 objects of crds/, 1 object without a fixed name
+
+* RuleExpired: "scaled by the platform team" expired 2026-11-01
+"#;
+    const COLOURED: &str = r#"^[1mNAME^[0m      ^[1mREADY^[0m   ^[1mREASON^[0m    ^[1mMESSAGE^[0m     ^[1mDRIFT DETECTION MODE^[0m   ^[1mSUSPENDED^[0m
+nucleus   ^[31mFalse^[0m   ^[31mDrifted^[0m   2 changed   warn                   False
+
+^[1mnucleus^[0m                                                  ^[2mDESIRED → LIVE^[0m   ^[2mMANAGER^[0m        ^[2mAGE^[0m
+  ^[1mDeployment/api^[0m
+    ^[1m^[31m~^[0m ^[1m^[31m.spec.template.spec.containers[name="api"].image^[0m   a:1^[2m → ^[0m^[1ma:2^[0m        kubectl-edit   ^[2m12m^[0m
+    ^[33m~^[0m ^[33m.spec.template.spec.containers[name="api"].image^[0m   a:1^[2m → ^[0m^[1ma:2^[0m        kubectl-edit   ^[2m12m^[0m
+"#;
+}

@@ -27,11 +27,12 @@ pub(crate) fn entry(key: &str, value: &Value, indent: usize) -> Vec<String> {
     }
 }
 
-/// `- value` at `indent` columns.
+/// `- value` at `indent` columns; the name comes first, as people write it.
 pub(crate) fn item(value: &Value, indent: usize) -> Vec<String> {
     let mut lines = match value {
         Value::Object(fields) if !fields.is_empty() => {
-            fields.iter().flat_map(|(name, field)| entry(name, field, indent + 2)).collect()
+            let (first, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == "name");
+            first.into_iter().chain(rest).flat_map(|(name, field)| entry(name, field, indent + 2)).collect()
         }
         Value::Array(items) if !items.is_empty() => items.iter().flat_map(|one| item(one, indent + 2)).collect(),
         Value::String(text) if is_block(text) => {
