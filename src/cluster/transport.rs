@@ -244,6 +244,12 @@ impl Place {
                 | io::ErrorKind::BrokenPipe
                 | io::ErrorKind::UnexpectedEof,
             ) => Fault::Cut(format!("{} broke off the connection ({deepest})", self.first_hop())),
+            _ if causes.iter().any(|cause| cause.to_string().starts_with("tunnel error")) => unreachable(format!(
+                "{} does not lead to {} ({deepest}): {}",
+                self.first_hop(),
+                self.server,
+                self.right_one()
+            )),
             _ if causes.iter().any(|cause| cause.to_string() == "dns error") => unreachable(format!(
                 "no address is known for {}: is the name right, and is the VPN up? ({deepest})",
                 self.first_hop()
