@@ -105,24 +105,6 @@ impl Cluster {
             }
         }
     }
-
-    /// One object; `None`: there is none of this name.
-    pub(crate) async fn object(
-        &self,
-        served: &Served,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Value>, ReadError> {
-        let Some(path) = path::object(served, namespace, name) else { return Ok(None) };
-        match self.client.get(&Get { path, accept: JSON, compress: !self.client.is_local() }).await {
-            Err(ReadError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-            Ok(body) => {
-                let (served, name) = (served.clone(), name.to_owned());
-                off_thread(move || parse_object(&served, &name, &body).map(Some)).await
-            }
-        }
-    }
 }
 
 /// Which places of the list want an object of a kind: by namespace and name. The same object may be wanted twice.

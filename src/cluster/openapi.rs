@@ -78,6 +78,13 @@ fn is_defined(kind: &Gvk) -> bool {
     kind.group.contains('.') && !kind.group.ends_with(".k8s.io")
 }
 
+/// Name in the cache of the list of kinds that were waited for in vain.
+const UNTYPED: &str = "untyped";
+
+fn full_name(kind: &Gvk) -> String {
+    format!("{}/{}", kind.api_version(), kind.kind)
+}
+
 /// `(group, version)`.
 pub(crate) type GroupVersion = (String, String);
 
@@ -115,34 +122,55 @@ impl Schemas {
     fn describe(&self, kind: &Gvk) -> bool {
         self.get(&kind.group, &kind.version).is_ok_and(|schema| schema.has(kind))
     }
-
-    /// Group versions without types, each with the reason.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = (&GroupVersion, &str)> {
-        self.0.iter().filter_map(|(group_version, answer)| Some((group_version, answer.as_ref().err()?.as_str())))
-    }
 }
 
 impl Cluster {
     /// Types of these kinds. A document that cannot be had is a reason, never an error.
     ///
-    /// The server publishes the types of a new or changed definition a moment after it serves the kind, so a kind that its
-    /// documents do not know yet is waited for, for two seconds at most.
+    /// The server publishes the types of a new definition a moment after it serves the kind, so a kind that its documents
+    /// do not know yet is waited for, for two seconds at most; not again while the documents stay as they are.
     pub(crate) async fn schemas(&self, kinds: &BTreeSet<Gvk>) -> Schemas {
         let group_version = |kind: &Gvk| (kind.group.clone(), kind.version.clone());
         let mut schemas = Schemas::default();
         let mut wanted: BTreeSet<GroupVersion> = kinds.iter().map(group_version).collect();
         for patience in 0.. {
             schemas.0.extend(self.digests(&wanted).await.0);
-            wanted =
-                kinds.iter().filter(|kind| is_defined(kind) && !schemas.describe(kind)).map(group_version).collect();
-            if wanted.is_empty() || patience == LATE_LOOKS || !self.client.is_live() {
+            let untyped: Vec<&Gvk> = kinds.iter().filter(|kind| is_defined(kind) && !schemas.describe(kind)).collect();
+            if untyped.is_empty() || !self.client.is_live() {
+                break;
+            }
+            // Where the index cannot be read, waiting does not help.
+            let Ok(index) = self.index().await else { break };
+            if self.is_hopeless(&index, &untyped).await {
+                break;
+            }
+            if patience == LATE_LOOKS {
+                self.keep_hopeless(&index, &untyped).await;
                 break;
             }
             tokio::time::sleep(LATE).await;
+            wanted = untyped.into_iter().map(group_version).collect();
             self.digests.forget(&wanted);
             self.forget_index().await;
         }
         schemas
+    }
+
+    /// Whether an earlier run waited for these kinds in vain, with the same documents.
+    async fn is_hopeless(&self, index: &Index, untyped: &[&Gvk]) -> bool {
+        let Some(cache) = self.cache.clone() else { return false };
+        let key = index.fingerprint();
+        let Ok(Some(kept)) = spawn_blocking(move || cache.read(UNTYPED, &key)).await else { return false };
+        let kept = String::from_utf8_lossy(&kept);
+        untyped.iter().all(|kind| kept.lines().any(|line| line == full_name(kind)))
+    }
+
+    async fn keep_hopeless(&self, index: &Index, untyped: &[&Gvk]) {
+        let Some(cache) = self.cache.clone() else { return };
+        let key = index.fingerprint();
+        let lines: String = untyped.iter().map(|kind| full_name(kind) + "\n").collect();
+        // How it went is in the log.
+        let _ = spawn_blocking(move || cache.write(UNTYPED, &key, lines.as_bytes())).await;
     }
 
     async fn digests(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
@@ -276,7 +304,6 @@ mod tests {
         assert!(cold.get("", "v1").unwrap().has(&thing));
         assert!(cold.get("x.io", "v1").unwrap_err().contains("aggregated API is down"));
         assert!(cold.get("y.io", "v1").unwrap_err().contains("no OpenAPI document"));
-        assert_eq!(cold.missing().count(), 2);
         assert!(fake.asked().contains(&"/openapi/v3/api/v1?hash=1".to_owned()));
 
         let warm = read(&fake, &cache).await;
@@ -316,5 +343,28 @@ mod tests {
         });
         let schemas = read(&fake, Path::new("/dev/null/nowhere")).await;
         assert!(schemas.get("", "v1").unwrap().has(&Gvk::new("v1", "Thing")));
+    }
+
+    #[tokio::test]
+    async fn types_that_never_come_are_waited_for_once() {
+        let cache = std::env::temp_dir().join(format!("helm-drift-untyped-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&cache);
+        let hash = Arc::new(std::sync::Mutex::new("1"));
+        let now = Arc::clone(&hash);
+        let fake = Fake::start(move |asked| match asked.path.as_str() {
+            "/openapi/v3" => (200, index(&now.lock().unwrap())),
+            _ => status(404, "unexpected"),
+        });
+        let kinds: BTreeSet<Gvk> = [Gvk::new("y.io/v1", "Thing")].into();
+        let looks = async || {
+            let cluster = Cluster::new(fake.client().await, Some(cache.clone()), 4);
+            assert!(cluster.schemas(&kinds).await.get("y.io", "v1").is_err());
+            fake.asked().len()
+        };
+        assert_eq!(looks().await, LATE_LOOKS + 1);
+        assert_eq!(looks().await, 1);
+        *hash.lock().unwrap() = "2";
+        assert_eq!(looks().await, LATE_LOOKS + 1, "other documents, another chance");
+        std::fs::remove_dir_all(&cache).unwrap();
     }
 }
