@@ -394,14 +394,11 @@ impl Survey<'_> {
             let Some(task) = tasks.get(*place) else { return };
             let Some((object, served)) = task.desired.as_served() else { return };
             let stored = self.cluster.dry_run(served, &object, &task.desired.body).await;
-            let live = self.cluster.object(served, object.namespace.as_deref(), &object.name).await;
+            let live = self.cluster.object(served, &object).await;
             let schema = schemas.get(&served.gvk.group, &served.gvk.version).ok().map(Arc::as_ref);
             match (stored, live) {
-                (Ok(stored), Ok(Some(live))) => {
-                    opinion::weigh(outcome.candidates_mut(), &object.gvk, &stored, &live, schema)
-                }
+                (Ok(stored), Ok(live)) => opinion::weigh(outcome.candidates_mut(), &object.gvk, &stored, &live, schema),
                 (Err(error), _) | (_, Err(error)) => opinion::refused(outcome.candidates_mut(), &error.to_string()),
-                (Ok(_), Ok(None)) => opinion::refused(outcome.candidates_mut(), "the object was deleted meanwhile"),
             }
         });
         stream::iter(asking).buffer_unordered(self.cluster.parallel()).collect::<Vec<()>>().await;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Cluster;
-use super::client::ReadError;
+use super::client::{Get, JSON, ReadError};
 use super::listing::malformed;
 use super::path::{self, Query};
 use crate::drift::live::Served;
@@ -32,6 +32,15 @@ impl Cluster {
             map.insert("kind".to_owned(), served.gvk.kind.as_str().into());
         }
         let answer = self.client.dry_run(&query.path(), manifest.to_string().into_bytes()).await?;
+        serde_json::from_slice(&answer).map_err(|error| malformed(&served.plural, &error))
+    }
+
+    /// The object as it is now, beside what the server would store.
+    pub(crate) async fn object(&self, served: &Served, object: &ObjectRef) -> Result<Value, ReadError> {
+        let Some(path) = path::object(served, object.namespace.as_deref(), &object.name) else {
+            return Err(ReadError::NotFound(format!("no object can be called {:?}", object.name)));
+        };
+        let answer = self.client.get(&Get { path, accept: JSON, compress: !self.client.is_local() }).await?;
         serde_json::from_slice(&answer).map_err(|error| malformed(&served.plural, &error))
     }
 }
