@@ -438,9 +438,10 @@ mod tests {
         assert_eq!(disabled(given("1=failed")).settled().reason, Reason::Disabled);
         let corrupt = disabled(given("1=failed").with(|given| given.newest = Err(DecodeError::Empty))).settled();
         assert_eq!((corrupt.reason, corrupt.exit), (Reason::Corrupt, 0));
-        let superseded = given("1=superseded").with(|given| given.asked.expected_revision = Some(2)).state();
-        assert_eq!(superseded.reason_before_compare(), Some(Reason::Superseded));
-        assert_eq!(given("2=paused").state().reason_before_compare(), None, "drift outranks an unknown status");
+        let superseded = given("1=superseded").with(|given| given.asked.expected_revision = Some(2));
+        assert_eq!(superseded.settled().reason, Reason::Superseded);
+        let unheard = given("2=paused").found(|tally| tally.changed = 1);
+        assert_eq!(unheard.settled().reason, Reason::Drifted, "drift outranks an unknown status");
     }
 
     #[test]

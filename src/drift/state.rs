@@ -158,11 +158,6 @@ impl State {
         state
     }
 
-    /// The reason that holds whatever the comparison finds, if any. `Unverified` is none: drift outranks it.
-    pub(crate) fn reason_before_compare(&self) -> Option<Reason> {
-        self.grounds.first().map(Ground::reason).filter(|reason| *reason < Reason::Drifted)
-    }
-
     pub(crate) fn comparison(&self) -> Comparison {
         self.comparison
     }
