@@ -177,8 +177,9 @@ impl Case {
         self.notices.push(notice);
     }
 
-    pub(crate) fn has_drift(&self) -> bool {
-        self.findings.iter().any(|(_, finding)| finding.verdict == Verdict::Drift)
+    /// Whether what was found could come from a release that moved while it was read.
+    pub(crate) fn needs_second_look(&self) -> bool {
+        self.state.is_contradictory() || self.findings.iter().any(|(_, finding)| finding.verdict == Verdict::Drift)
     }
 
     /// The record moved each time it was looked at: nothing found is certain.

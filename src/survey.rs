@@ -461,7 +461,7 @@ impl Survey<'_> {
 
     /// Releases with drift whose newest record is not the one that was judged any more (design.md §4).
     async fn moved(&self, cases: &[Case]) -> Vec<History> {
-        let drifted: Vec<&Case> = cases.iter().filter(|case| case.has_drift()).collect();
+        let drifted: Vec<&Case> = cases.iter().filter(|case| case.needs_second_look()).collect();
         let mut now: Vec<History> = Vec::new();
         if drifted.len() > FEW {
             if let Ok(listed) = self.cluster.records(self.scope.storage, self.namespace().as_deref(), None).await {

@@ -158,6 +158,12 @@ impl State {
         state
     }
 
+    /// Records that contradict each other, or a payload that does not fit its labels: also what a release looks like that moves while
+    /// it is read.
+    pub(crate) fn is_contradictory(&self) -> bool {
+        self.grounds.iter().any(|ground| matches!(ground, Ground::Mismatch(_)))
+    }
+
     pub(crate) fn comparison(&self) -> Comparison {
         self.comparison
     }
