@@ -12,7 +12,7 @@ use crate::drift::object::{FieldPath, ObjectRef, Segment};
 
 use super::group::{ByObject, in_order};
 use super::line::{BOLD, CYAN, DIM, GREEN, Line, PLAIN, RED, YELLOW};
-use super::words::{self, age, count, why};
+use super::words::{self, age, why};
 use super::{Style, json, yaml};
 
 /// Unchanged lines of a long value shown before and after a changed one. Those above a field are all shown: they say where it is.
@@ -246,7 +246,7 @@ fn leaf(desired: &Shown, live: &Shown, written: &dyn Fn(&Value) -> Vec<String>, 
     let side = |side: &Shown, mark: &str| match side {
         Shown::Absent => Vec::new(),
         Shown::Plain(value) => written(value),
-        Shown::Masked { bytes } => vec![format!("{prefix}{MASK}  # masked, {}{mark}", count(*bytes, "byte"))],
+        Shown::Masked { .. } => vec![format!("{prefix}{MASK}  # masked{mark}")],
     };
     let old = side(desired, "");
     let new = side(live, if both_masked { " (changed)" } else { "" });
@@ -599,8 +599,8 @@ diff Secret/api-keys (release prod/nucleus, nucleus/templates/keys.yaml)
 +++ live/Secret/api-keys   Lens 2026-11-27T08:00:00Z (3d2h)
 @@ -1,2 +1,2 @@
  data:
--  token: "****"  # masked, 12 bytes
-+  token: "****"  # masked, 13 bytes (changed)
+-  token: "****"  # masked
++  token: "****"  # masked (changed)
 diff Certificate/web (release prod/nucleus)
 # .spec.dnsNames[="old.example.com"]: left-behind
 --- desired/Certificate/web   revision 12

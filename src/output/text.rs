@@ -736,24 +736,24 @@ mod tests {
 nucleus   False   Drifted   3 changed, 2 added, 1 removed, 1 missing, 1 left over (1 expected), 2 unverified   warn                   False
 quark     True    InSync    34 objects as in revision 12                                                       warn                   False
 
-nucleus                                                  DESIRED → LIVE                        MANAGER           AGE    WHY
+nucleus                                                  DESIRED → LIVE              MANAGER           AGE    WHY
   Deployment/api   nucleus/templates/deployment.yaml
-    - .spec.minReadySeconds                              10 → <none>                           <none>
-    ~ .spec.replicas                                     3 → 6                                 kubectl (scale)   5m
+    - .spec.minReadySeconds                              10 → <none>                 <none>
+    ~ .spec.replicas                                     3 → 6                       kubectl (scale)   5m
     ~ .spec.template.spec.containers[name="api"].image   registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m
     + .spec.template.spec.containers[name="debug"]       <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m
   ConfigMap/settings   nucleus/templates/settings.yaml
     ! missing
   Secret/api-keys   nucleus/templates/keys.yaml
-    ~ .data.token                                        •••• → •••• (masked, 12 → 13 bytes)   Lens              3d2h   applied-differently
+    ~ .data.token                                        •••• → •••• (masked)        Lens              3d2h   applied-differently
   Certificate/web
-    + .spec.dnsNames[="old.example.com"]                 <none> → old.example.com              kubectl-edit      12m    left-behind
+    + .spec.dnsNames[="old.example.com"]                 <none> → old.example.com    kubectl-edit      12m    left-behind
   Service/old
     + left over
   ClusterRole/prod-viewer
     ~ .rules                                             [{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}] → [{"apiGroups":[""],"resources":["pods"],"verbs":["get","delete"]}]   helm   10s   forged-name
   HorizontalPodAutoscaler/api
-    + .spec.behavior                                     <none> → {"scaleDown":{}}             <none>                   unverified: unattributed
+    + .spec.behavior                                     <none> → {"scaleDown":{}}   <none>                   unverified: unattributed
       changed while reading
   Role/api
     ? not read
@@ -803,32 +803,32 @@ nucleus                                   DESIRED → LIVE                      
     const WIDE: &str = r#"NAMESPACE   NAME      READY   REASON    MESSAGE                                                                            DRIFT DETECTION MODE   SUSPENDED   REVISION   CHART           UPDATED
 prod        nucleus   False   Drifted   3 changed, 2 added, 1 removed, 1 missing, 1 left over (1 expected), 2 unverified   warn                   False       12         nucleus-1.4.2   2026-11-28T05:30:12Z
 
-prod/nucleus                                                       DESIRED → LIVE                        MANAGER                 AGE    CLASS   WHY
+prod/nucleus                                                       DESIRED → LIVE              MANAGER                 AGE    CLASS   WHY
   Deployment/api   nucleus/templates/deployment.yaml
-    + .metadata.annotations["deployment.kubernetes.io/revision"]   <none> → "14"                         deployment-controller   11m    A P3    expected: controller
-    - .spec.minReadySeconds                                        10 → <none>                           <none>                         C P2
-    ~ .spec.replicas                                               3 → 6                                 kubectl (scale) +1      5m     B P2
+    + .metadata.annotations["deployment.kubernetes.io/revision"]   <none> → "14"               deployment-controller   11m    A P3    expected: controller
+    - .spec.minReadySeconds                                        10 → <none>                 <none>                         C P2
+    ~ .spec.replicas                                               3 → 6                       kubectl (scale) +1      5m     B P2
     ~ .spec.template.spec.containers[name="api"].image             registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m   B P1
     + .spec.template.spec.containers[name="debug"]                 <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m   B P1
     * DuplicateKey: env "A" is given twice; the last one counts
   ConfigMap/settings   nucleus/templates/settings.yaml
-    ! missing                                                                                                                           C P1
+    ! missing                                                                                                                 C P1
   Secret/api-keys   nucleus/templates/keys.yaml
-    ~ .data.token                                                  •••• → •••• (masked, 12 → 13 bytes)   Lens                    3d2h   B P2    applied-differently
+    ~ .data.token                                                  •••• → •••• (masked)        Lens                    3d2h   B P2    applied-differently
   Certificate/web
-    + .spec.dnsNames[="old.example.com"]                           <none> → old.example.com              kubectl-edit            12m    B P2    left-behind
+    + .spec.dnsNames[="old.example.com"]                           <none> → old.example.com    kubectl-edit            12m    B P2    left-behind
   Service/old
-    + left over                                                                                                                         C P1
+    + left over                                                                                                               C P1
   ClusterRole/prod-viewer
     ~ .rules                                                       [{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}] → [{"apiGroups":[""],"resources":["pods"],"verbs":["get","delete"]}]   helm   10s   C P1   forged-name
   HorizontalPodAutoscaler/api
-    + .spec.behavior                                               <none> → {"scaleDown":{}}             <none>                                 unverified: unattributed
+    + .spec.behavior                                               <none> → {"scaleDown":{}}   <none>                                 unverified: unattributed
       changed while reading
   Role/api
     ? not read
       roles.rbac.authorization.k8s.io is forbidden: User "viewer" cannot get resource "roles"
   StatefulSet/db
-    ~ .spec.replicas                                               1 → 2                                 kubectl-edit            12m    A P3    ignored: scaled by the platform team
+    ~ .spec.replicas                                               1 → 2                       kubectl-edit            12m    A P3    ignored: scaled by the platform team
   Pod/shell
     * UnattributedAddition: volume "root" (hostPath) was set at admission, or its trace was wiped
   * RecordRewritten: the release record was last written by kubectl-edit

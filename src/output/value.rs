@@ -8,7 +8,6 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use crate::drift::finding::Shown;
 
 use super::line::{cut_end, width};
-use super::words::count;
 
 /// kubectl's word for what is not there.
 pub(crate) const NONE: &str = "<none>";
@@ -25,7 +24,7 @@ pub(crate) struct Pair {
     pub(crate) live: String,
     /// Where in a text of several lines: `line 12: `.
     pub(crate) place: String,
-    /// What the two texts leave out: `masked, 12 bytes`.
+    /// What the two texts leave out: `masked`.
     pub(crate) hint: Option<String>,
 }
 
@@ -140,15 +139,8 @@ fn side(side: &Shown) -> String {
 
 fn hint(desired: &Shown, live: &Shown) -> Option<String> {
     match (desired, live) {
-        (Shown::Masked { bytes: a }, Shown::Masked { bytes: b }) if a == b => {
-            Some(format!("masked, both {}", count(*a, "byte")))
-        }
-        (Shown::Masked { bytes: a }, Shown::Masked { bytes: b }) => {
-            Some(format!("masked, {a} → {}", count(*b, "byte")))
-        }
-        (Shown::Masked { bytes }, _) | (_, Shown::Masked { bytes }) => {
-            Some(format!("masked, {}", count(*bytes, "byte")))
-        }
+        // Without a length: that of a short secret tells too much, that of a captured one is its token's.
+        (Shown::Masked { .. }, _) | (_, Shown::Masked { .. }) => Some("masked".to_owned()),
         (Shown::Plain(Value::String(lines)), _) | (_, Shown::Plain(Value::String(lines))) => {
             more_lines(lines.lines().count())
         }
@@ -241,15 +233,9 @@ mod tests {
 
     #[test]
     fn masked_values_tell_their_length_alone() {
-        assert_eq!(
-            seen(&Shown::Masked { bytes: 12 }, &Shown::Masked { bytes: 13 }),
-            "•••• → •••• (masked, 12 → 13 bytes)"
-        );
-        assert_eq!(
-            seen(&Shown::Masked { bytes: 12 }, &Shown::Masked { bytes: 12 }),
-            "•••• → •••• (masked, both 12 bytes)"
-        );
-        assert_eq!(seen(&Shown::Absent, &Shown::Masked { bytes: 1 }), "<none> → •••• (masked, 1 byte)");
+        assert_eq!(seen(&Shown::Masked { bytes: 12 }, &Shown::Masked { bytes: 13 }), "•••• → •••• (masked)");
+        assert_eq!(seen(&Shown::Masked { bytes: 12 }, &Shown::Masked { bytes: 12 }), "•••• → •••• (masked)");
+        assert_eq!(seen(&Shown::Absent, &Shown::Masked { bytes: 1 }), "<none> → •••• (masked)");
     }
 
     #[test]
