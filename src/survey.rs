@@ -92,7 +92,8 @@ impl Survey<'_> {
         self.progress.stage("reading release records");
         let mut found = Found::default();
         let namespace = self.namespace();
-        let histories = match self.histories(namespace.as_deref(), &mut found).await {
+        let (histories, apis) = futures::join!(self.histories(namespace.as_deref(), &mut found), self.cluster.apis());
+        let histories = match histories {
             Ok(histories) => histories,
             Err(error) => {
                 found.errors.push(trouble(&error, namespace.as_deref()));
@@ -102,13 +103,18 @@ impl Survey<'_> {
         if histories.is_empty() {
             return found;
         }
-        let apis = match self.cluster.apis().await {
+        let apis = match apis {
             Ok(apis) => apis,
             Err(error) => {
                 found.errors.push(trouble(&error, None));
                 return found;
             }
         };
+        found.notices.extend(apis.failures().map(|(_, reason)| Notice {
+            object: None,
+            reason: NoticeReason::DiscoveryFailed,
+            message: reason.to_owned(),
+        }));
         let (mut cases, closed) = self.judge(histories, &apis).await;
         for _ in 0..SECOND_LOOKS {
             let moved = self.moved(&cases).await;

@@ -418,12 +418,6 @@ impl Bundle {
         self.header.time
     }
 
-    /// The cluster that was captured.
-    pub(crate) fn cluster(&self) -> ClusterInfo {
-        let Cluster { context, server, version, .. } = self.header.cluster.clone();
-        ClusterInfo { context, server, version }
-    }
-
     pub(super) fn context(&self) -> Option<&str> {
         self.header.cluster.context.as_deref()
     }

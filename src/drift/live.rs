@@ -59,7 +59,15 @@ impl ApiTable {
         }
         match versions.and_then(|all| all.first()) {
             Some(served) => Lookup::OtherVersion(served),
-            None => Lookup::NotServed,
+            // Another version of the group may hold the kind.
+            None => match self
+                .failed
+                .iter()
+                .find(|(failed, _)| failed.rsplit_once('/').is_some_and(|(group, _)| group == gvk.group))
+            {
+                Some((_, reason)) => Lookup::Undiscovered(reason),
+                None => Lookup::NotServed,
+            },
         }
     }
 
