@@ -968,7 +968,7 @@ mod tests {
         assert!(!client.may_cache());
         let bundle = bundle(&[]);
         assert_eq!(bundle.time().to_string(), "2026-11-30T10:00:00Z");
-        assert_eq!(bundle.cluster().version.as_deref(), Some("v1.36.3"));
+        assert_eq!(bundle.header.cluster.version.as_deref(), Some("v1.36.3"));
     }
 
     #[test]
