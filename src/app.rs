@@ -45,7 +45,10 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
     if !report.errors.is_empty() {
         return Ok(2);
     }
-    recorder.save(to, &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace })?;
+    recorder.save(
+        to,
+        &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace },
+    )?;
     if !config.output.quiet {
         let count = report.releases.len();
         let what = if count == 1 { "release" } else { "releases" };

@@ -133,7 +133,8 @@ impl Cluster {
         let mut wanted: BTreeSet<GroupVersion> = kinds.iter().map(group_version).collect();
         for patience in 0.. {
             schemas.0.extend(self.digests(&wanted).await.0);
-            wanted = kinds.iter().filter(|kind| is_defined(kind) && !schemas.describe(kind)).map(group_version).collect();
+            wanted =
+                kinds.iter().filter(|kind| is_defined(kind) && !schemas.describe(kind)).map(group_version).collect();
             if wanted.is_empty() || patience == LATE_LOOKS || !self.client.is_live() {
                 break;
             }

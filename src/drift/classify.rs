@@ -246,7 +246,11 @@ impl Judge<'_> {
             return Part::Untraceable;
         }
         if holders.is_empty() {
-            return if self.may_be_scaled_unseen(difference) { Part::Drift(Cause::Unattributed) } else { Part::Unowned };
+            return if self.may_be_scaled_unseen(difference) {
+                Part::Drift(Cause::Unattributed)
+            } else {
+                Part::Unowned
+            };
         }
         if self.any(holders, Role::Helm) {
             return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
