@@ -8,9 +8,12 @@ mod config;
 mod drift;
 mod env;
 mod error;
+mod inspector;
+mod ledger;
 mod output;
 mod pipe;
 mod survey;
+mod task;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};

@@ -1,32 +1,28 @@
 //! The check of all releases in scope: records, payloads, desired objects, live objects, findings, report.
 //! Joins the Kubernetes edge and the core; knows nothing of how a report is shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use serde_json::Value;
 
-use crate::case::{Case, Loaded, Outcome, Task};
-use crate::cluster::openapi::Schemas;
+use crate::case::{Case, Loaded};
 use crate::cluster::storage::Records;
-use crate::cluster::{Cluster, ClusterError, observe};
+use crate::cluster::{Cluster, ClusterError};
 use crate::config::{Engine, Namespaces, Scope};
-use crate::drift::autoscaler::Targets;
-use crate::drift::classify::{self, Question};
 use crate::drift::finding::{
-    Condition, Finding, Mode, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Storage, Trouble,
-    TroubleReason,
+    Condition, Mode, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Storage, Trouble, TroubleReason,
 };
-use crate::drift::live::{ApiTable, Lookup};
-use crate::drift::manifest::{self, Access};
-use crate::drift::object::Gvk;
+use crate::drift::live::ApiTable;
 use crate::drift::payload::{self, DecodeError, Limits};
 use crate::drift::release::{History, RecordMeta, Release, ReleaseKey, Status};
+use crate::drift::similar;
 use crate::drift::state::{Asked, PENDING_TIMEOUT};
-use crate::drift::{opinion, similar};
+use crate::inspector::Inspector;
+use crate::ledger::Ledger;
 use crate::output::Progress;
+use crate::task::Task;
 
 /// How often a release that moves while it is read is judged again before its findings are called unverified (design.md §4).
 const SECOND_LOOKS: usize = 2;
@@ -130,7 +126,7 @@ impl Survey<'_> {
         }
         let still_moving: Vec<ReleaseKey> = self.moved(&cases).await.into_iter().map(|history| history.key).collect();
         for case in cases.iter_mut().filter(|case| still_moving.contains(&case.loaded.history.key)) {
-            case.unsettle();
+            case.ledger.unsettle();
         }
         found.releases.extend(closed);
         found.releases.extend(cases.into_iter().filter_map(|case| case.report(self.scope.storage, self.show_all)));
@@ -239,16 +235,31 @@ impl Survey<'_> {
                 Load::Closed(report) => closed.push(*report),
             }
         }
-        let apis = self.apis_for(&loaded, apis).await;
+        let inspector = Inspector { cluster: self.cluster, engine: self.engine, progress: self.progress };
+        let (mut cases, mut tasks) = self.open(loaded, apis);
+        let mut apis = Arc::clone(apis);
+        if tasks.iter().any(Task::is_unserved) {
+            // A kind that a table from disk does not know may have been defined since.
+            let fresh = self.cluster.apis_fresh().await.unwrap_or_else(|_| Arc::clone(&apis));
+            if !Arc::ptr_eq(&fresh, &apis) {
+                (cases, tasks) = self.open(cases.into_iter().map(|case| case.loaded).collect(), &fresh);
+                apis = fresh;
+            }
+        }
+        let mut ledgers: Vec<&mut Ledger> = cases.iter_mut().map(|case| &mut case.ledger).collect();
+        inspector.compare(&mut ledgers, tasks, &apis).await;
+        (cases, closed)
+    }
+
+    fn open(&self, loaded: Vec<Loaded>, apis: &ApiTable) -> (Vec<Case>, Vec<Task>) {
         let (mut cases, mut tasks) = (Vec::new(), Vec::new());
         for one in loaded {
             let asked = self.asked(&one.history.key.name);
-            let (case, own) = Case::open(one, cases.len(), self.scope.storage, asked, &apis);
+            let (case, own) = Case::open(one, cases.len(), self.scope.storage, asked, apis);
             cases.push(case);
             tasks.extend(own);
         }
-        self.compare(&mut cases, tasks, &apis).await;
-        (cases, closed)
+        (cases, tasks)
     }
 
     fn asked(&self, name: &str) -> Asked {
@@ -332,139 +343,6 @@ impl Survey<'_> {
         }))
     }
 
-    /// A kind that a table from disk does not know may have been defined since: it is asked for anew before it is called not served.
-    async fn apis_for(&self, loaded: &[Loaded], apis: &Arc<ApiTable>) -> Arc<ApiTable> {
-        let unknown = loaded.iter().any(|one| {
-            one.judged_release().is_ok_and(|release| {
-                let desired = manifest::desired_objects(release, &one.history.key.namespace, apis);
-                desired.objects.iter().any(|object| !matches!(object.access, Access::Served(_)))
-            })
-        });
-        if unknown { self.cluster.apis_fresh().await.unwrap_or_else(|_| Arc::clone(apis)) } else { Arc::clone(apis) }
-    }
-
-    /// Reads the objects of all releases and hands each outcome to its case.
-    async fn compare(&self, cases: &mut [Case], tasks: Vec<Task>, apis: &ApiTable) {
-        self.progress.stage(&format!("comparing {} objects", tasks.len()));
-        let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
-        let (mut places, mut wanted, mut kinds) = (Vec::new(), Vec::new(), BTreeSet::new());
-        for (place, task) in tasks.iter().enumerate() {
-            match (task.unasked(), task.desired.as_served()) {
-                (None, Some((object, served))) => {
-                    places.push(place);
-                    kinds.insert(served.gvk.clone());
-                    wanted.push(observe::Wanted { object, served: served.clone(), labelled: true });
-                }
-                (outcome, _) => outcomes.extend(outcome.map(|outcome| (place, outcome))),
-            }
-        }
-        let schemas = self.cluster.schemas(&kinds).await;
-        let tasks = Arc::new(tasks);
-        let read = {
-            let (tasks, places, schemas) = (Arc::clone(&tasks), places.clone(), schemas.clone());
-            let judge: observe::Judge<Option<Outcome>> = Arc::new(move |index, object, observation| {
-                let task = places.get(index).and_then(|place| tasks.get(*place))?;
-                let schema = schemas.get(&object.gvk.group, &object.gvk.version).ok();
-                Some(task.judge(observation, schema.map(Arc::as_ref)))
-            });
-            self.cluster.observe(wanted, judge).await
-        };
-        outcomes.extend(places.into_iter().zip(read).filter_map(|(place, outcome)| Some((place, outcome?))));
-        outcomes.sort_by_key(|(place, _)| *place);
-
-        if self.engine == Engine::Server {
-            self.second_opinion(&mut outcomes, &tasks, &schemas).await;
-        }
-        let targets = self.autoscaled(&outcomes, &tasks, apis).await;
-        for (place, mut outcome) in outcomes {
-            let Some(task) = tasks.get(place) else { continue };
-            let Some(case) = cases.get_mut(task.case) else { continue };
-            let findings = outcome.take_candidates().into_iter().map(|candidate| {
-                let mut finding = candidate.finding;
-                if candidate.question == Some(Question::Autoscaled) {
-                    self.settle(case, &mut finding, &targets);
-                }
-                finding
-            });
-            let findings: Vec<Finding> = findings.collect();
-            case.add(place, outcome, findings);
-        }
-    }
-
-    /// Asks the server about what was found changed or removed, object by object (design.md §5.6).
-    async fn second_opinion(&self, outcomes: &mut [(usize, Outcome)], tasks: &[Task], schemas: &Schemas) {
-        let asked = outcomes
-            .iter_mut()
-            .filter(|(_, outcome)| outcome.candidates().iter().any(|one| opinion::is_asked(&one.finding)));
-        let asking = asked.map(|(place, outcome)| async move {
-            let Some(task) = tasks.get(*place) else { return };
-            let Some((object, served)) = task.desired.as_served() else { return };
-            let stored = self.cluster.dry_run(served, &object, &task.desired.body).await;
-            let live = self.cluster.object(served, &object).await;
-            let schema = schemas.get(&served.gvk.group, &served.gvk.version).ok().map(Arc::as_ref);
-            match (stored, live) {
-                (Ok(stored), Ok(live)) => opinion::weigh(outcome.candidates_mut(), &object.gvk, &stored, &live, schema),
-                (Err(error), _) | (_, Err(error)) => opinion::refused(outcome.candidates_mut(), &error.to_string()),
-            }
-        });
-        stream::iter(asking).buffer_unordered(self.cluster.parallel()).collect::<Vec<()>>().await;
-    }
-
-    fn settle(&self, case: &mut Case, finding: &mut Finding, targets: &BTreeMap<String, Result<Targets, String>>) {
-        let namespace = finding.object.namespace.clone().unwrap_or_default();
-        match targets.get(&namespace) {
-            Some(Ok(targets)) if targets.include(&finding.object) => classify::autoscaled(finding),
-            Some(Err(reason)) => case.add_notice(Notice {
-                object: Some(finding.object.clone()),
-                reason: NoticeReason::LookupForbidden,
-                message: format!("whether an autoscaler targets it cannot be told: {reason}"),
-            }),
-            Some(Ok(_)) | None => {}
-        }
-    }
-
-    /// What autoscalers target, by namespace; looked up only where a difference asks for it. A kind that is not served has no objects.
-    async fn autoscaled(
-        &self,
-        outcomes: &[(usize, Outcome)],
-        tasks: &[Task],
-        apis: &ApiTable,
-    ) -> BTreeMap<String, Result<Targets, String>> {
-        let asking = outcomes
-            .iter()
-            .filter(|(_, outcome)| outcome.candidates().iter().any(|one| one.question == Some(Question::Autoscaled)));
-        let namespaces: BTreeSet<String> = asking
-            .filter_map(|(place, _)| tasks.get(*place))
-            .filter_map(|task| task.desired.object.namespace.clone())
-            .collect();
-        let kinds =
-            [Gvk::new("autoscaling/v2", "HorizontalPodAutoscaler"), Gvk::new("keda.sh/v1alpha1", "ScaledObject")];
-        let mut targets = BTreeMap::new();
-        for namespace in namespaces {
-            let mut found = Ok(Targets::default());
-            for kind in &kinds {
-                let served = match apis.lookup(kind) {
-                    Lookup::Served(served) | Lookup::OtherVersion(served) => served,
-                    Lookup::NotServed => continue,
-                    Lookup::Undiscovered(reason) => {
-                        found = Err(reason.to_owned());
-                        break;
-                    }
-                };
-                match (self.cluster.list(served, Some(&namespace), None).await, &mut found) {
-                    (Ok(objects), Ok(targets)) => objects.iter().for_each(|object: &Value| targets.add(object)),
-                    (Err(error), _) => {
-                        found = Err(error.to_string());
-                        break;
-                    }
-                    (Ok(_), Err(_)) => {}
-                }
-            }
-            targets.insert(namespace, found);
-        }
-        targets
-    }
-
     /// Releases with drift whose newest record is not the one that was judged any more (design.md §4).
     async fn moved(&self, cases: &[Case]) -> Vec<History> {
         let drifted: Vec<&Case> = cases.iter().filter(|case| case.needs_second_look()).collect();
@@ -496,6 +374,6 @@ impl Survey<'_> {
     }
 }
 
-fn trouble(error: &ClusterError, namespace: Option<&str>) -> Trouble {
+pub(crate) fn trouble(error: &ClusterError, namespace: Option<&str>) -> Trouble {
     Trouble { reason: error.reason(), message: error.to_string(), namespace: namespace.map(str::to_owned) }
 }

@@ -4,13 +4,14 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::applier::Applier;
 use super::compare::{Comparison, Difference, Nature, Remark, compare};
 use super::defaults::Fill;
 use super::finding::{
     ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict,
 };
 use super::object::{FieldPath, Gvk, ObjectRef};
-use super::owners::{EntryId, Owners};
+use super::owners::{Entry, EntryId, Owners};
 use super::schema::Schema;
 use super::security::{self, Relevance};
 use super::writers::{self, Subject};
@@ -28,10 +29,12 @@ pub(crate) struct Hand {
     pub(crate) rewritten: bool,
     /// A value that Helm's manager alone holds may have been rewritten at admission.
     pub(crate) admission_excuse: bool,
+    /// The desired state is a file's: in Helm's place stands whoever applied that, to be found out for each object. Nothing else counts then.
+    pub(crate) applier: bool,
 }
 
 /// Names under which Helm and its controllers write objects.
-const HELM_MANAGERS: &[&str] = &["helm", "helm3", "helm-controller", "terraform-provider-helm*"];
+pub(super) const HELM_MANAGERS: &[&str] = &["helm", "helm3", "helm-controller", "terraform-provider-helm*"];
 
 /// managedFields times have one-second steps, and the record is written before the last objects settle.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
@@ -88,6 +91,15 @@ pub(crate) fn judge(
     let gvk = &wanted.object.gvk;
     let Comparison { differences, remarks } = compare(gvk, wanted.body, live, schema, &owners);
     let against = |body: &Value| compare(gvk, body, live, schema, &owners).differences;
+    let applied = if circumstances.hand.applier {
+        Applier::find(&owners, wanted.object, wanted.body, live).map(|applier| {
+            let copy = applier.last_applied().filter(|_| !differences.is_empty());
+            let otherwise = copy.map(|copy| compare(gvk, wanted.body, copy, schema, &owners).differences);
+            Applied { otherwise: otherwise.unwrap_or_default(), applier }
+        })
+    } else {
+        None
+    };
     let mut judge = Judge {
         wanted,
         circumstances,
@@ -97,7 +109,8 @@ pub(crate) fn judge(
         } else {
             circumstances.failed.iter().map(|body| against(body)).collect()
         },
-        roles: roles(&owners, circumstances.hand),
+        roles: roles(&owners, circumstances.hand, applied.as_ref()),
+        applied,
         owners,
         judgement: Judgement::default(),
     };
@@ -108,10 +121,17 @@ pub(crate) fn judge(
     judge.judgement
 }
 
+/// Who applied the file.
+struct Applied {
+    applier: Applier,
+    /// Differences of kubectl's copy of what was applied to the file.
+    otherwise: Vec<Difference>,
+}
+
 /// What an entry is to the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Helm, within its window.
+    /// Helm, within its window; the applier of a file.
     Helm,
     /// Helm's name, after its window.
     Late,
@@ -120,7 +140,15 @@ enum Role {
     Other,
 }
 
-fn roles(owners: &Owners, hand: &Hand) -> Vec<Role> {
+fn roles(owners: &Owners, hand: &Hand, applied: Option<&Applied>) -> Vec<Role> {
+    if hand.applier {
+        let role = |id: EntryId, entry: &Entry| match applied {
+            _ if entry.is_trace() => Role::Trace,
+            Some(applied) if applied.applier.is(id) => Role::Helm,
+            _ => Role::Other,
+        };
+        return owners.entries.iter().enumerate().map(|(id, entry)| role(id, entry)).collect();
+    }
     let annotators: Vec<&str> = if hand.rewritten {
         let node = owners
             .root
@@ -186,6 +214,7 @@ struct Judge<'a> {
     /// Differences of live to the pending or failed revision's object.
     upgrade: Option<Option<Vec<Difference>>>,
     failed: Vec<Vec<Difference>>,
+    applied: Option<Applied>,
     roles: Vec<Role>,
     owners: Owners,
     judgement: Judgement,
@@ -239,6 +268,7 @@ impl Judge<'_> {
         let holders = &difference.holders;
         match difference.fill {
             Some(Fill::Default | Fill::Allocated) => return Part::Nothing,
+            _ if self.was_applied(difference) => return Part::Drift(Cause::AppliedDifferently),
             Some(Fill::NodePort) if holders.iter().all(|id| self.role(*id) == Role::Helm) => return Part::Nothing,
             Some(Fill::NodePort) | None => {}
         }
@@ -259,6 +289,15 @@ impl Judge<'_> {
             return Part::Known(cause);
         }
         Part::Drift(if self.any(holders, Role::Late) { Cause::ForgedName } else { Cause::Added })
+    }
+
+    /// The applier sent a value that the file does not have: another version of it was applied.
+    fn was_applied(&self, difference: &Difference) -> bool {
+        self.applied.as_ref().is_some_and(|Applied { applier, .. }| {
+            self.any(&difference.holders, Role::Helm)
+                && applier.sent(&difference.path)
+                && !applier.is_bookkeeping(&difference.path)
+        })
     }
 
     /// Scaling through the scale subresource can leave no owner; one replica is the default and proves nothing.
@@ -343,7 +382,9 @@ impl Judge<'_> {
     }
 
     fn removed(&mut self, difference: &Difference) {
-        self.push(difference, Verdict::Drift, Some(Cause::Removed), None, &[], None);
+        let otherwise = self.applied.as_ref().is_some_and(|applied| touches(&applied.otherwise, &difference.path));
+        let cause = if otherwise { Cause::AppliedDifferently } else { Cause::Removed };
+        self.push(difference, Verdict::Drift, Some(cause), None, &[], None);
     }
 
     /// Desired is a zero that the server does not store: judged as if desired were absent, reported as changed.
@@ -358,7 +399,7 @@ impl Judge<'_> {
     fn extra_inside(&mut self, difference: &Difference) {
         let holders = &difference.holders;
         let explained = difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated)));
-        if explained || self.any(holders, Role::Helm) {
+        if explained || (self.any(holders, Role::Helm) && !self.applied_inside(difference)) {
             return;
         }
         if self.owners.absent || self.all(holders, Role::Trace) {
@@ -367,6 +408,15 @@ impl Judge<'_> {
         if !holders.is_empty() {
             self.changed(difference);
         }
+    }
+
+    /// What an atomic value has in addition was sent by the applier: by its copy of the file, or by a server-side apply, which owns
+    /// such a value as a whole.
+    fn applied_inside(&self, difference: &Difference) -> bool {
+        self.applied.as_ref().is_some_and(|applied| match applied.applier.last_applied() {
+            Some(_) => touches(&applied.otherwise, &difference.path),
+            None => applied.applier.sent(&difference.path),
+        })
     }
 
     fn untraceable(&mut self, difference: &Difference) {
@@ -383,7 +433,13 @@ impl Judge<'_> {
             let note = "rewritten while Helm wrote it";
             return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         }
-        let cause = if holders.is_empty() {
+        if self.was_rewritten(difference) {
+            let note = "rewritten while it was applied: kubectl's copy of what was applied holds the file's value";
+            return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
+        }
+        let cause = if self.is_of_another_version(difference) {
+            Cause::AppliedDifferently
+        } else if holders.is_empty() {
             Cause::Unattributed
         } else if self.any(holders, Role::Late)
             && holders.iter().all(|id| matches!(self.role(*id), Role::Late | Role::Helm))
@@ -394,6 +450,23 @@ impl Judge<'_> {
         };
         let question = (is_replicas(&difference.path) && self.may_be_scaled(holders)).then_some(Question::Autoscaled);
         self.push(difference, Verdict::Drift, Some(cause), None, holders, question);
+    }
+
+    /// Under the applier's own name, though it sent the file's value.
+    fn was_rewritten(&self, difference: &Difference) -> bool {
+        self.applied.as_ref().is_some_and(|applied| {
+            applied.applier.last_applied().is_some()
+                && self.all(&difference.holders, Role::Helm)
+                && !touches(&applied.otherwise, &difference.path)
+        })
+    }
+
+    /// The applier sent another value than the file's: its copy of the file says so, or, where it kept none, that it holds the value.
+    fn is_of_another_version(&self, difference: &Difference) -> bool {
+        self.applied.as_ref().is_some_and(|applied| match applied.applier.last_applied() {
+            Some(_) => touches(&applied.otherwise, &difference.path),
+            None => self.all(&difference.holders, Role::Helm),
+        })
     }
 
     /// Nobody, or somebody who scales for autoscalers, holds the replicas.
@@ -542,7 +615,9 @@ pub(crate) fn missing(wanted: Wanted<'_>, circumstances: Circumstances<'_>, note
         return whole(wanted, Change::Missing, Verdict::Expected, Some(Cause::Controller), note);
     }
     let mut finding = whole(wanted, Change::Missing, Verdict::Drift, Some(Cause::Missing), note);
-    if circumstances.has_subcharts {
+    if circumstances.hand.applier {
+        finding.fix = Fix::Create;
+    } else if circumstances.has_subcharts {
         finding.fix = Fix::Reapply;
     }
     finding
@@ -605,6 +680,8 @@ fn fix(verdict: Verdict, change: Change, gvk: &Gvk, path: &FieldPath, circumstan
         Change::Added => Fix::RemoveAdded,
         Change::Orphan => Fix::RemoveAdded,
         _ if is_immutable(gvk, path) => Fix::Recreate,
+        // No Helm has a hand in files.
+        _ if circumstances.hand.applier => Fix::Patch,
         _ if circumstances.apply_method == ApplyMethod::ClientSide && !is_built_in(gvk) => Fix::Patch,
         _ => upgrade,
     }
@@ -691,6 +768,7 @@ mod tests {
             window_end: WINDOW_END.parse().ok(),
             rewritten: false,
             admission_excuse: true,
+            applier: false,
         };
         Trial { desired, live, hand, failed: Vec::new(), upgrade: None }
     }
@@ -921,5 +999,101 @@ mod tests {
             half.findings(),
             ["Expected Changed .data.mode Upgrade helm", "Drift Changed .data.size Edited kubectl-edit"]
         );
+    }
+    const KUBECTL: &str = "kubectl-client-side-apply";
+
+    /// A file, what is live, and what kubectl's copy says was applied.
+    fn file(desired: Value, live: Value, copy: Option<&Value>) -> Trial {
+        let mut live = live;
+        if let Some(copy) = copy {
+            live["metadata"]["annotations"] =
+                json!({"kubectl.kubernetes.io/last-applied-configuration": copy.to_string()});
+        }
+        trial(desired, live).with(|trial| trial.hand = Hand { applier: true, ..Hand::default() })
+    }
+
+    /// With the entry of a client-side apply.
+    fn applied(trial: Trial, fields: Value) -> Trial {
+        let mut fields = fields;
+        fields["f:metadata"] =
+            json!({"f:annotations": {".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {}}});
+        trial.by(KUBECTL, "Update", DURING, fields)
+    }
+
+    #[test]
+    fn a_file_is_judged_by_who_applied_it() {
+        let (fast, slow) = (config_map(json!({"mode": "fast"})), config_map(json!({"mode": "slow"})));
+        let mode = || json!({"f:data": {".": {}, "f:mode": {}}});
+        let container = || json!({"f:data": {".": {}}});
+        let client = |live: &Value, copy: &Value| file(fast.clone(), live.clone(), Some(copy));
+
+        assert_eq!(applied(client(&fast, &fast), mode()).findings(), Vec::<String>::new(), "as applied");
+        let edited = applied(client(&slow, &fast), container()).by("kubectl-edit", "Update", LATER, mode());
+        assert_eq!(edited.findings(), ["Drift Changed .data.mode Edited kubectl-edit"]);
+        let another = applied(client(&slow, &slow), mode());
+        assert_eq!(another.findings(), [format!("Drift Changed .data.mode AppliedDifferently {KUBECTL}")]);
+        let rewritten = applied(client(&slow, &fast), mode());
+        assert_eq!(rewritten.findings(), [format!("Expected Changed .data.mode Admission {KUBECTL}")]);
+        let gone = applied(client(&config_map(json!({})), &config_map(json!({}))), container());
+        assert_eq!(gone.findings(), ["Drift Removed .data.mode AppliedDifferently -"]);
+        let taken = applied(client(&config_map(json!({})), &fast), container());
+        assert_eq!(taken.findings(), ["Drift Removed .data.mode Removed -"]);
+
+        let server = |live: &Value| file(fast.clone(), live.clone(), None).by("flux", "Apply", DURING, mode());
+        assert_eq!(server(&fast).findings(), Vec::<String>::new());
+        assert_eq!(server(&slow).findings(), ["Drift Changed .data.mode AppliedDifferently flux"]);
+        let created = file(fast.clone(), slow, None).by("kubectl-create", "Update", DURING, mode());
+        assert_eq!(created.findings(), ["Drift Changed .data.mode AppliedDifferently kubectl-create"]);
+    }
+
+    #[test]
+    fn what_a_file_does_not_have_is_drift_when_it_was_sent() {
+        let fast = config_map(json!({"mode": "fast"}));
+        let more = config_map(json!({"mode": "fast", "x": "1"}));
+        let (mode, both) =
+            (|| json!({"f:data": {".": {}, "f:mode": {}}}), || json!({"f:data": {".": {}, "f:mode": {}, "f:x": {}}}));
+        let client = |copy: &Value| file(fast.clone(), more.clone(), Some(copy));
+        assert_eq!(
+            applied(client(&more), both()).findings(),
+            [format!("Drift Added .data.x AppliedDifferently {KUBECTL}")]
+        );
+        assert_eq!(applied(client(&fast), both()).findings(), Vec::<String>::new(), "filled in for it");
+        let edited = applied(client(&fast), mode()).by("k9s", "Update", LATER, json!({"f:data": {"f:x": {}}}));
+        assert_eq!(edited.findings(), ["Drift Added .data.x Added k9s"]);
+        let server = file(fast.clone(), more.clone(), None).by("flux", "Apply", DURING, both());
+        assert_eq!(server.findings(), ["Drift Added .data.x AppliedDifferently flux"]);
+        let nobody = applied(client(&fast), mode());
+        assert_eq!(nobody.findings(), ["Expected Added .data.x Admission -"], "held by nobody");
+        let wiped = file(fast, more, None);
+        assert_eq!(wiped.findings(), ["Unverified Added .data.x Unattributed -"]);
+    }
+
+    #[test]
+    fn another_version_of_an_atomic_list_is_one_change() {
+        let with = |args: Value| deployment(pod(json!({"name": "web", "args": args})));
+        let fields = || json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:args": {}}}}}}});
+        let (one, two) = (with(json!(["a"])), with(json!(["a", "b"])));
+        let path = r#".spec.template.spec.containers[name="web"].args"#;
+        let client = applied(file(one.clone(), two.clone(), Some(&two)), fields());
+        assert_eq!(client.findings(), [format!("Drift Changed {path} AppliedDifferently {KUBECTL}")]);
+        let server = file(one, two, None).by("flux", "Apply", DURING, fields());
+        assert_eq!(server.findings(), [format!("Drift Changed {path} AppliedDifferently flux")]);
+    }
+
+    #[test]
+    fn no_helm_repairs_a_file() {
+        let (fast, slow) = (config_map(json!({"mode": "fast"})), config_map(json!({"mode": "slow"})));
+        let trial = applied(file(fast.clone(), slow.clone(), Some(&slow)), json!({"f:data": {"f:mode": {}}}));
+        assert_eq!(trial.judge().candidates[0].finding.fix, Fix::Patch);
+        let object = ObjectRef { gvk: Gvk::new("v1", "ConfigMap"), namespace: Some("shop".into()), name: "web".into() };
+        let circumstances = Circumstances {
+            hand: &trial.hand,
+            apply_method: ApplyMethod::ClientSide,
+            has_subcharts: false,
+            upgrade: None,
+            failed: &[],
+        };
+        let gone = missing(Wanted { object: &object, source: None, body: &fast }, circumstances, None);
+        assert_eq!(gone.fix, Fix::Create);
     }
 }

@@ -305,7 +305,7 @@ fn annotation<'a>(body: &'a Map<String, Value>, key: &str) -> Option<&'a Value> 
 }
 
 /// Takes off what only the server writes, and writes what is left as it would be stored.
-fn prepare(body: &mut Map<String, Value>, object: &ObjectRef) -> Result<(), &'static str> {
+pub(super) fn prepare(body: &mut Map<String, Value>, object: &ObjectRef) -> Result<(), &'static str> {
     const SERVER_OWNED: [&str; 6] =
         ["creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink"];
     body.remove("status");

@@ -1,5 +1,6 @@
 //! The pure core: no async, no I/O, no environment, clock, log or randomness.
 
+pub(crate) mod applier;
 pub(crate) mod autoscaler;
 pub(crate) mod classify;
 pub(crate) mod compare;

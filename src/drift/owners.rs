@@ -143,6 +143,11 @@ impl OwnerNode {
         &self.whole
     }
 
+    /// Entries that hold the container: the map or item, apart from what is in it.
+    pub(crate) fn container(&self) -> &[EntryId] {
+        &self.container
+    }
+
     /// Whether anything below is owned on its own.
     pub(crate) fn has_children(&self) -> bool {
         !self.fields.is_empty() || !self.items.is_empty() || !self.members.is_empty()

@@ -184,6 +184,7 @@ impl State {
             window_end: owner.and_then(|owner| owner.time),
             rewritten: self.rewritten.is_some(),
             admission_excuse: self.rewritten.is_none() && !superseded && !older,
+            applier: false,
         }
     }
 

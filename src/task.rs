@@ -1,0 +1,190 @@
+//! One desired object to be compared with the live one, and what became of it. Pure: what was read comes in, nothing is asked for.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::drift::classify::{self, Candidate, Circumstances, Hand, Judgement, Wanted};
+use crate::drift::finding::{ApplyMethod, Cause, Change, Notice, Verdict};
+use crate::drift::live::Observation;
+use crate::drift::manifest::{Access, DesiredObject};
+use crate::drift::object::ObjectRef;
+use crate::drift::schema::Schema;
+use crate::drift::state::Comparison;
+
+/// One object to compare, with all that its judgement needs.
+pub(crate) struct Task {
+    /// Place of its ledger: of the release, or of whatever else wants the object.
+    pub(crate) ledger: usize,
+    pub(crate) desired: DesiredObject,
+    /// In the version that it is read in.
+    pub(crate) object: ObjectRef,
+    terms: Arc<Terms>,
+    upgrade: Option<Option<Value>>,
+    failed: Vec<Value>,
+}
+
+/// What the tasks of one release share.
+pub(crate) struct Terms {
+    pub(crate) hand: Hand,
+    pub(crate) apply_method: ApplyMethod,
+    pub(crate) has_subcharts: bool,
+    pub(crate) comparison: Comparison,
+    /// Name and namespace, as the ownership annotations have them.
+    pub(crate) release: (String, String),
+}
+
+/// What became of one object.
+pub(crate) struct Outcome {
+    candidates: Vec<Candidate>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) kind: OutcomeKind,
+    /// Differences to the pending or failed newest revision.
+    pub(crate) from_newest: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutcomeKind {
+    Compared,
+    Missing,
+    Unreadable,
+}
+
+impl Task {
+    pub(crate) fn new(ledger: usize, terms: &Arc<Terms>, desired: DesiredObject) -> Self {
+        let object = desired.as_served().map_or_else(|| desired.object.clone(), |(object, _)| object);
+        Self { ledger, object, desired, terms: Arc::clone(terms), upgrade: None, failed: Vec::new() }
+    }
+
+    /// The same object as a pending or failed newest revision wants it; `None`: that revision has it no more.
+    pub(crate) fn with_upgrade(self, body: Option<Value>) -> Self {
+        Self { upgrade: Some(body), ..self }
+    }
+
+    /// The same object as failed revisions wanted it that are still stored, while the newest is deployed.
+    pub(crate) fn with_failed(self, failed: Vec<Value>) -> Self {
+        Self { failed, ..self }
+    }
+
+    /// Whether the object should carry Helm's label.
+    pub(crate) fn is_labelled(&self) -> bool {
+        true
+    }
+
+    /// The object in the version that it is read in.
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { object: &self.object, source: self.desired.source.as_deref(), body: &self.desired.body }
+    }
+
+    /// Judges what was read. Runs off the async threads.
+    pub(crate) fn judge(&self, observation: Observation, schema: Option<&Schema>) -> Outcome {
+        match observation {
+            Observation::Found(live) if self.terms.comparison == Comparison::Leftovers => self.left_over(&live.body),
+            Observation::Found(live) => self.found(&live.body, schema),
+            Observation::Missing => self.missing(None),
+            Observation::Unreadable(reason) => self.unreadable(reason),
+        }
+    }
+
+    fn found(&self, live: &Value, schema: Option<&Schema>) -> Outcome {
+        let failed: Vec<&Value> = self.failed.iter().collect();
+        let upgrade = self.upgrade.as_ref().map(Option::as_ref);
+        let circumstances = self.circumstances(upgrade, &failed);
+        let Judgement { candidates, notices } = classify::judge(self.wanted(), live, schema, circumstances);
+        let from_newest = match &self.upgrade {
+            Some(Some(body)) => {
+                let newest = Wanted { body, ..self.wanted() };
+                let judged = classify::judge(newest, live, schema, self.circumstances(None, &[]));
+                judged.candidates.iter().filter(|one| one.finding.verdict == Verdict::Drift).count()
+            }
+            Some(None) => 1,
+            None => 0,
+        };
+        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest }
+    }
+
+    fn circumstances<'a>(&'a self, upgrade: Option<Option<&'a Value>>, failed: &'a [&'a Value]) -> Circumstances<'a> {
+        Circumstances {
+            hand: &self.terms.hand,
+            apply_method: self.terms.apply_method,
+            has_subcharts: self.terms.has_subcharts,
+            upgrade,
+            failed,
+        }
+    }
+
+    /// Whether the server does not serve the kind, as far as the API table tells.
+    pub(crate) fn is_unserved(&self) -> bool {
+        !matches!(self.desired.access, Access::Served(_))
+    }
+
+    /// What is known without reading: the object cannot exist, or nothing can be said. `None`: it must be read.
+    pub(crate) fn unasked(&self) -> Option<Outcome> {
+        match &self.desired.access {
+            Access::Served(_) => None,
+            Access::NotServed(reason) => Some(self.missing(Some(reason.clone()))),
+            Access::Undiscovered(reason) => Some(self.unreadable(reason.clone())),
+        }
+    }
+
+    fn missing(&self, why: Option<String>) -> Outcome {
+        if self.terms.comparison == Comparison::Leftovers {
+            return Outcome {
+                candidates: Vec::new(),
+                notices: Vec::new(),
+                kind: OutcomeKind::Compared,
+                from_newest: 0,
+            };
+        }
+        let upgrade = self.upgrade.as_ref().map(Option::as_ref);
+        let finding = classify::missing(self.wanted(), self.circumstances(upgrade, &[]), why);
+        let from_newest = usize::from(matches!(self.upgrade, Some(Some(_))));
+        Outcome {
+            candidates: vec![Candidate { finding, question: None }],
+            notices: Vec::new(),
+            kind: OutcomeKind::Missing,
+            from_newest,
+        }
+    }
+
+    fn unreadable(&self, reason: String) -> Outcome {
+        let finding = classify::whole(self.wanted(), Change::Unreadable, Verdict::Unverified, None, Some(reason));
+        Outcome {
+            candidates: vec![Candidate { finding, question: None }],
+            notices: Vec::new(),
+            kind: OutcomeKind::Unreadable,
+            from_newest: 0,
+        }
+    }
+
+    /// An object of an uninstalled release: a leftover when it still names the release and was not to be kept.
+    fn left_over(&self, live: &Value) -> Outcome {
+        let annotation =
+            |name: &str| live.pointer("/metadata/annotations").and_then(|all| all.get(name)).and_then(Value::as_str);
+        let (name, namespace) = &self.terms.release;
+        let ours = annotation("meta.helm.sh/release-name") == Some(name)
+            && annotation("meta.helm.sh/release-namespace") == Some(namespace);
+        let candidates = if ours && !self.desired.kept {
+            let finding = classify::whole(self.wanted(), Change::Orphan, Verdict::Drift, Some(Cause::Orphan), None);
+            vec![Candidate { finding, question: None }]
+        } else {
+            Vec::new()
+        };
+        Outcome { candidates, notices: Vec::new(), kind: OutcomeKind::Compared, from_newest: 0 }
+    }
+}
+
+impl Outcome {
+    /// The findings, with those that a look-up has to settle.
+    pub(crate) fn take_candidates(&mut self) -> Vec<Candidate> {
+        std::mem::take(&mut self.candidates)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    pub(crate) fn candidates_mut(&mut self) -> &mut [Candidate] {
+        &mut self.candidates
+    }
+}
