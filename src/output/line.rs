@@ -59,10 +59,6 @@ impl Line {
         self
     }
 
-    pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
     /// Cuts what lies beyond `width`; the last column then shows `…`.
     pub(crate) fn cut(&mut self, width: usize) -> &mut Self {
         if self.width <= width {
@@ -146,13 +142,19 @@ pub(crate) fn cut_start(text: &str, width: usize) -> String {
     kept.iter().rev().collect()
 }
 
-/// Breaks an escaped text at blanks, into lines of at most `width` columns where words allow it.
+/// Breaks an escaped text at blanks, into lines of at most `width` columns where words allow it. A command between
+/// backticks stays in one piece, to be copied.
 pub(crate) fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let text = escape(text);
     let Some(width) = width else { return vec![text.into_owned()] };
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split(' ') {
+    let mut in_command = false;
+    let words = text.split(|c| {
+        in_command ^= c == '`';
+        c == ' ' && !in_command
+    });
+    for word in words {
         if !line.is_empty() && line.width() + 1 + word.width() > width {
             lines.push(std::mem::take(&mut line));
         }
@@ -188,7 +190,7 @@ mod tests {
         let mut line = Line::new();
         line.push(PLAIN, "\u{1b}[2J\n\u{202e}");
         assert_eq!(written(&line, true), "\\x1b[2J\\n\\u{202e}\n");
-        assert_eq!(line.width(), 17);
+        assert_eq!(line.width, 17);
     }
 
     #[test]
@@ -210,5 +212,6 @@ mod tests {
         assert_eq!(wrap("one two three", Some(8)), ["one two", "three"]);
         assert_eq!(wrap("unbreakable word", Some(4)), ["unbreakable", "word"]);
         assert_eq!(wrap("one two three", None), ["one two three"]);
+        assert_eq!(wrap("wait, or `helm rollback web 1` it", Some(16)), ["wait, or", "`helm rollback web 1`", "it"]);
     }
 }

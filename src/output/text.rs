@@ -1,15 +1,17 @@
 //! The table of releases and, below it, what differs: for a person who has just been woken up. Knows nothing of why.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style as Color;
+use serde_json::{Map, Value};
 
 use crate::config::Format;
 use crate::drift::finding::{
-    Change, Condition, Finding, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Severity, Trouble,
-    Verdict,
+    Change, Condition, Finding, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown,
+    Trouble, Verdict,
 };
-use crate::drift::object::ObjectRef;
+use crate::drift::object::{FieldPath, ObjectRef, Segment};
 
 use super::group::{ByObject, in_order};
 use super::line::{ALARM, BOLD, CYAN, DIM, GAP, GREEN, Line, PLAIN, RED, YELLOW, cut_end, cut_start, width, wrap};
@@ -20,6 +22,7 @@ use super::{Style, json};
 /// Without a terminal nothing is cut, but longer cells do not push the columns of all others away.
 const ALIGNED_PATH: usize = 80;
 const ALIGNED_VALUE: usize = 60;
+const ALIGNED_MESSAGE: usize = 100;
 /// A message is cut no shorter, even if the row is then wider than the terminal.
 const SHORTEST_MESSAGE: usize = 12;
 
@@ -79,7 +82,10 @@ impl Table {
         let mut widths: Vec<usize> = first.iter().map(|cell| width(cell.header)).collect();
         for row in &rows {
             for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = (*widest).max(width(&cell.text));
+                let wide = width(&cell.text);
+                if cell.header != MESSAGE || style.width.is_some() || wide <= ALIGNED_MESSAGE {
+                    *widest = (*widest).max(wide);
+                }
             }
         }
         let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
@@ -101,7 +107,8 @@ impl Table {
             let mut line = Line::new();
             let mut column = 0;
             for (cell, width) in row.iter().zip(&widths) {
-                line.pad_to(column).push(cell.color, &cut_end(&cell.text, *width));
+                let text = if message_width.is_some() { cut_end(&cell.text, *width) } else { cell.text.clone() };
+                line.pad_to(column).push(cell.color, &text);
                 column += width + GAP;
             }
             lines.push(line);
@@ -282,7 +289,10 @@ impl<'a> Row<'a> {
             Change::Unreadable => "not read",
             Change::Changed | Change::Added | Change::Removed => json::change(finding.change),
         };
-        let pair = finding.path.as_ref().map(|_| Pair::new(&finding.desired, &finding.live));
+        let pair = finding
+            .path
+            .as_ref()
+            .map(|path| Pair::new(&without_keys(&finding.desired, path), &without_keys(&finding.live, path)));
         let manager = finding.manager.as_ref().map(|held| match finding.managers.len() {
             others if others > 0 && style.format == Format::Wide => format!("{} +{others}", words::manager(held)),
             _ => words::manager(held),
@@ -310,6 +320,20 @@ impl<'a> Row<'a> {
             source: finding.source.as_deref(),
         }
     }
+}
+
+/// An item without the keys by which its path names it: what is left is news.
+fn without_keys<'a>(side: &'a Shown, path: &FieldPath) -> Cow<'a, Shown> {
+    let (Shown::Plain(Value::Object(fields)), Some(Segment::Item(keys))) = (side, path.0.last()) else {
+        return Cow::Borrowed(side);
+    };
+    let told = |name: &String, value: &Value| keys.iter().any(|(key, known)| key == name && known == value);
+    let rest: Map<String, Value> = fields
+        .iter()
+        .filter(|(name, value)| !told(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if rest.is_empty() { Cow::Borrowed(side) } else { Cow::Owned(Shown::Plain(Value::Object(rest))) }
 }
 
 /// How wide the columns of one release's list are; 0: not there. One list is read at a time, so each has its own.
@@ -535,10 +559,9 @@ fn counts(releases: &[&ReleaseReport]) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::finding::{Cause, Manager, Shown, TroubleReason};
-    use crate::drift::object::FieldPath;
+    use crate::drift::finding::{Cause, Manager, TroubleReason};
     use crate::output::{Printer, escape::is_hidden, sample};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn style(width: Option<usize>) -> Style {
         Style {
@@ -663,6 +686,32 @@ mod tests {
     }
 
     #[test]
+    fn a_long_message_in_a_pipe_is_whole_and_moves_only_its_own_row() {
+        let message = "word ".repeat(40).trim_end().to_owned();
+        let long = ReleaseReport { message: message.clone(), ..sample::release("failed", Reason::Failed) };
+        let text = printed(style(None), &sample::report_of(vec![long, quark()]));
+        assert!(text.contains(&format!("Failed   {message}   warn   ")), "{text}");
+        assert!(text.contains("34 objects as in revision 12   warn"), "{text}");
+    }
+
+    #[test]
+    fn an_item_s_keys_are_not_told_twice() {
+        let row = |value: Value| {
+            let found = sample::finding(
+                sample::object("v1", "Pod", "api"),
+                Change::Added,
+                sample::containers("tap"),
+                Value::Null,
+                value,
+            );
+            Row::new(&style(None), &found).pair.unwrap().live
+        };
+        assert_eq!(row(json!({"name": "tap", "image": "tap:1"})), r#"{"image":"tap:1"}"#);
+        assert_eq!(row(json!({"name": "tap"})), r#"{"name":"tap"}"#);
+        assert_eq!(row(json!({"name": "other", "image": "tap:1"})), r#"{"image":"tap:1","name":"other"}"#);
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal_or_ends_in_a_blank() {
         for terminal in 40..220 {
             let text = printed(Style { show_all: true, format: Format::Wide, ..style(Some(terminal)) }, &two());
@@ -741,7 +790,7 @@ nucleus                                                  DESIRED → LIVE       
     - .spec.minReadySeconds                              10 → <none>                 <none>
     ~ .spec.replicas                                     3 → 6                       kubectl (scale)   5m
     ~ .spec.template.spec.containers[name="api"].image   registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m
-    + .spec.template.spec.containers[name="debug"]       <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m
+    + .spec.template.spec.containers[name="debug"]       <none> → {"command":["sleep","infinity"],"image":"busybox:1.36"}   kubectl-edit   12m
   ConfigMap/settings   nucleus/templates/settings.yaml
     ! missing
   Secret/api-keys   nucleus/templates/keys.yaml
@@ -809,7 +858,7 @@ prod/nucleus                                                       DESIRED → L
     - .spec.minReadySeconds                                        10 → <none>                 <none>                         C P2
     ~ .spec.replicas                                               3 → 6                       kubectl (scale) +1      5m     B P2
     ~ .spec.template.spec.containers[name="api"].image             registry.example.com/nucleus/api:1.4.2 → registry.example.com/nucleus/api:1.4.3   kubectl-edit   12m   B P1
-    + .spec.template.spec.containers[name="debug"]                 <none> → {"command":["sleep","infinity"],"image":"busybox:1.36","name":"debug"}   kubectl-edit   12m   B P1
+    + .spec.template.spec.containers[name="debug"]                 <none> → {"command":["sleep","infinity"],"image":"busybox:1.36"}   kubectl-edit   12m   B P1
     * DuplicateKey: env "A" is given twice; the last one counts
   ConfigMap/settings   nucleus/templates/settings.yaml
     ! missing                                                                                                                 C P1
