@@ -32,6 +32,9 @@ pub(crate) fn report(out: &mut dyn Write, style: &Style, report: &Report) -> io:
     for line in &table.lines {
         line.write(out, style.color)?;
     }
+    if style.quiet {
+        return Ok(());
+    }
     for release in &releases {
         let block = block(style, release, table.cuts_message_of(release));
         if !block.is_empty() {
@@ -47,7 +50,7 @@ pub(crate) fn report(out: &mut dyn Write, style: &Style, report: &Report) -> io:
             .flat_map(|notice| notice_lines(style, 0, notice))
             .try_for_each(|line| line.write(out, style.color))?;
     }
-    if releases.len() > 1 && !style.quiet {
+    if releases.len() > 1 {
         out.write_all(b"\n")?;
         counts(&releases).write(out, style.color)?;
     }
