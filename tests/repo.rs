@@ -50,7 +50,9 @@ fn imports_point_down() {
         ("src/cli.rs", &["cli", "drift"]),
         ("src/env.rs", &[]),
         ("src/config.rs", &["cli", "drift", "env"]),
-        ("src/case.rs", &["drift"]),
+        ("src/task.rs", &["drift"]),
+        ("src/ledger.rs", &["drift", "task"]),
+        ("src/case.rs", &["drift", "ledger", "task"]),
     ];
     for path in sources(&root().join("src")) {
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
