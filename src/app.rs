@@ -11,8 +11,10 @@ use crate::cluster::client::Client;
 use crate::config::{Command, Config, Namespaces};
 use crate::drift::finding::Report;
 use crate::error::Error;
+use crate::inspector::Inspector;
 use crate::output::{Printer, Progress, Style, text};
 use crate::survey::survey;
+use crate::sweep::sweep;
 
 /// One check, diff or capture; gives the exit code.
 pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
@@ -60,7 +62,17 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
 async fn survey_with(config: &Config, client: Client, now: Timestamp) -> Report {
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
-    let mut report = survey(&cluster, &config.scope, config.output.show_all, config.engine, now, &progress).await;
+    let inspector = Inspector { cluster: &cluster, engine: config.engine, progress: &progress };
+    let mut report = match &config.files {
+        Some(files) => {
+            let namespace = match &config.scope.namespaces {
+                Namespaces::One(Some(namespace)) => namespace,
+                Namespaces::One(None) | Namespaces::All => cluster.client().default_namespace(),
+            };
+            sweep(&inspector, files, namespace, now).await
+        }
+        None => survey(&inspector, &config.scope, config.output.show_all, now).await,
+    };
     progress.finish();
     tracing::debug!(requests = cluster.client().requests(), "done");
     if cluster.client().is_live() {

@@ -43,6 +43,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) which: Which,
     #[command(flatten)]
+    pub(crate) manifests: Manifests,
+    #[command(flatten)]
     pub(crate) replay: Replay,
     /// Form of the report
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table", hide_default_value = true, help_heading = OUTPUT)]
@@ -59,6 +61,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) manifests: Manifests,
     #[command(flatten)]
     pub(crate) replay: Replay,
     #[command(flatten)]
@@ -110,6 +114,18 @@ pub(crate) struct Which {
     /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
     #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
     pub(crate) storage_driver: Option<String>,
+}
+
+/// Desired state from files. What says which releases has no meaning beside it.
+#[derive(clap::Args)]
+pub(crate) struct Manifests {
+    /// Compare these manifests, not releases: a file, a directory's *.yaml, *.yml and *.json, or - for standard input; may be repeated
+    #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath, help_heading = RELEASES,
+          conflicts_with_all = ["releases", "selector", "revision", "all_namespaces", "storage_driver", "from"])]
+    pub(crate) filename: Vec<PathBuf>,
+    /// Read also the folders in a directory that -f names
+    #[arg(short = 'R', long, requires = "filename", help_heading = RELEASES)]
+    pub(crate) recursive: bool,
 }
 
 #[derive(clap::Args)]
@@ -317,6 +333,7 @@ fn command(called: &str) -> clap::Command {
             "Examples:\n  \
              {called} nucleus -n prod               is the release still what Helm says it is?\n  \
              {called} -A                            all releases of the cluster\n  \
+             {called} -f clusters/prod -n prod      plain manifests: is the cluster still as they say?\n  \
              {called} diff nucleus -n prod          what differs, line by line\n  \
              {called} -A -o json                    for a program; {called} -A -o name for xargs\n  \
              {called} capture nucleus --to FILE     keep the evidence; judge it with {called} --from FILE\n\n\

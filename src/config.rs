@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::{Args, CaptureArgs, CheckArgs, Color, DiffArgs, Screen, Shell, Shown, Verb, Where, Which};
+use crate::cli::{Args, CaptureArgs, CheckArgs, Color, DiffArgs, Manifests, Screen, Shell, Shown, Verb, Where, Which};
 use crate::drift::finding::{Condition, ReleaseReport, Storage};
 use crate::drift::selector::{Selector, SelectorError};
 use crate::env::{Env, Host};
@@ -18,6 +18,8 @@ pub(crate) use crate::cli::{Engine, Format};
 pub(crate) struct Config {
     pub(crate) command: Command,
     pub(crate) scope: Scope,
+    /// The desired state is in files; of `scope` then only one namespace counts.
+    pub(crate) files: Option<Files>,
     pub(crate) target: Target,
     pub(crate) output: Output,
     pub(crate) engine: Engine,
@@ -49,8 +51,32 @@ pub(crate) struct Scope {
     pub(crate) revision: Option<u64>,
     /// On the newest record's labels, after it is chosen.
     pub(crate) selector: Option<Selector>,
-    /// Never [`Storage::Sql`] nor [`Storage::Files`].
+    /// [`Storage::Files`] with [`Config::files`] only, and never [`Storage::Sql`].
     pub(crate) storage: Storage,
+}
+
+/// What `-f` names: each argument once, in the order typed; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) recursive: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Stdin,
+    /// A file or a directory.
+    Path(PathBuf),
+}
+
+/// As it was typed.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("-"),
+            Self::Path(path) => path.display().fmt(f),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +213,10 @@ pub(crate) enum ConfigError {
     Selector { text: String, source: SelectorError },
     #[error("{0} is not UTF-8 text")]
     NotText(&'static str),
+    #[error("-f names no file; - is standard input")]
+    NoFile,
+    #[error("-f reads files: fetch it first, as in: curl -fsSL {0} | {1} -f -")]
+    Url(String, String),
 }
 
 /// Helm's limit (helm/helm `pkg/chart/v2/util/validate_name.go`): the record's name must fit in a label value.
@@ -205,9 +235,11 @@ impl Config {
     }
 
     fn of_check(args: CheckArgs, env: &Env) -> Result<Self, ConfigError> {
+        let (scope, files) = scope_or_files(args.which, args.manifests, env)?;
         Ok(Self {
             command: Command::Check,
-            scope: Scope::new(args.which, env)?,
+            scope,
+            files,
             target: Target::new(args.target, env)?,
             output: Output::new(args.output, Some(&args.shown), &args.screen, env),
             engine: args.shown.engine,
@@ -217,9 +249,11 @@ impl Config {
     }
 
     fn of_diff(args: DiffArgs, env: &Env) -> Result<Self, ConfigError> {
+        let (scope, files) = scope_or_files(args.which, args.manifests, env)?;
         Ok(Self {
             command: Command::Diff,
-            scope: Scope::new(args.which, env)?,
+            scope,
+            files,
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Diff, Some(&args.shown), &args.screen, env),
             engine: args.shown.engine,
@@ -232,6 +266,7 @@ impl Config {
         Ok(Self {
             command: Command::Capture { to: args.to, include_secrets: args.include_secrets },
             scope: Scope::new(args.which, env)?,
+            files: None,
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Table, None, &args.screen, env),
             engine: Engine::Local,
@@ -251,6 +286,7 @@ impl Config {
                 selector: None,
                 storage: Storage::Secret,
             },
+            files: None,
             target: Target::default(),
             output: Output {
                 format: Format::Table,
@@ -266,6 +302,40 @@ impl Config {
             from: None,
             verbosity: Verbosity::Normal,
         }
+    }
+}
+
+/// Releases, or files and the namespace of what is in them: where Helm keeps its records is then of no interest.
+fn scope_or_files(which: Which, manifests: Manifests, env: &Env) -> Result<(Scope, Option<Files>), ConfigError> {
+    let Some(files) = Files::new(manifests, env)? else { return Ok((Scope::new(which, env)?, None)) };
+    let scope = Scope {
+        namespaces: namespaces(false, which.namespace, env)?,
+        releases: Vec::new(),
+        revision: None,
+        selector: None,
+        storage: Storage::Files,
+    };
+    Ok((scope, Some(files)))
+}
+
+impl Files {
+    /// `None`: no `-f` was given.
+    fn new(manifests: Manifests, env: &Env) -> Result<Option<Self>, ConfigError> {
+        let mut sources = Vec::new();
+        for path in manifests.filename {
+            let source = match path.to_str() {
+                Some("") => return Err(ConfigError::NoFile),
+                Some("-") => Source::Stdin,
+                Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                    return Err(ConfigError::Url(url.to_owned(), env.called()));
+                }
+                _ => Source::Path(path),
+            };
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        Ok((!sources.is_empty()).then_some(Self { sources, recursive: manifests.recursive }))
     }
 }
 
@@ -815,5 +885,25 @@ mod tests {
         let config = config("--token hunter2").expect("");
         assert_eq!(config.target.token.as_deref(), Some("hunter2"));
         assert!(!format!("{config:?}").contains("hunter2"));
+    }
+    #[test]
+    fn files_stand_in_for_releases() {
+        let files = |line: &str| config(line).unwrap().files;
+        let path = |text: &str| Source::Path(text.into());
+        assert_eq!(files("nucleus"), None);
+        assert_eq!(
+            files("-f a.yaml --filename clusters/prod -f - -f a.yaml -R"),
+            Some(Files { sources: vec![path("a.yaml"), path("clusters/prod"), Source::Stdin], recursive: true })
+        );
+        for line in ["diff -f a.yaml", "-f a.yaml diff", "check -f=a.yaml"] {
+            assert_eq!(files(line), Some(Files { sources: vec![path("a.yaml")], recursive: false }), "{line}");
+        }
+        // Where Helm keeps its records does not matter to files.
+        let sql = env("drift", &[("HELM_DRIVER", "sql"), HELM, ("HELM_NAMESPACE", "prod")]);
+        let config = config_in(&sql, "-f a.yaml").unwrap();
+        assert_eq!(config.scope.namespaces, Namespaces::One(Some("prod".into())));
+        assert!(
+            refused(&env("drift", &[]), "-f https://x/y.yaml").contains("curl -fsSL https://x/y.yaml | drift -f -")
+        );
     }
 }

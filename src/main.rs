@@ -8,11 +8,13 @@ mod config;
 mod drift;
 mod env;
 mod error;
+mod files;
 mod inspector;
 mod ledger;
 mod output;
 mod pipe;
 mod survey;
+mod sweep;
 mod task;
 
 use std::ffi::OsString;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::case::{Case, Loaded};
 use crate::cluster::storage::Records;
 use crate::cluster::{Cluster, ClusterError};
-use crate::config::{Engine, Namespaces, Scope};
+use crate::config::{Namespaces, Scope};
 use crate::drift::finding::{
     Condition, Mode, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Storage, Trouble, TroubleReason,
 };
@@ -21,7 +21,6 @@ use crate::drift::similar;
 use crate::drift::state::{Asked, PENDING_TIMEOUT};
 use crate::inspector::Inspector;
 use crate::ledger::Ledger;
-use crate::output::Progress;
 use crate::task::Task;
 
 /// How often a release that moves while it is read is judged again before its findings are called unverified (design.md §4).
@@ -34,17 +33,10 @@ const FEW: usize = 3;
 ///
 /// A release whose reading fails becomes a line of the report, never an abort of the others; trouble that leaves no verdict at all
 /// becomes an entry of `errors`.
-pub(crate) async fn survey(
-    cluster: &Cluster,
-    scope: &Scope,
-    show_all: bool,
-    engine: Engine,
-    now: Timestamp,
-    progress: &Progress,
-) -> Report {
-    let found = Survey { cluster, scope, show_all, engine, now, progress }.run().await;
+pub(crate) async fn survey(inspector: &Inspector<'_>, scope: &Scope, show_all: bool, now: Timestamp) -> Report {
+    let found = Survey { inspector, cluster: inspector.cluster, scope, show_all, now }.run().await;
     Report {
-        cluster: cluster.info().await,
+        cluster: inspector.cluster.info().await,
         started_at: now,
         finished_at: now,
         releases: found.releases,
@@ -54,12 +46,11 @@ pub(crate) async fn survey(
 }
 
 struct Survey<'a> {
+    inspector: &'a Inspector<'a>,
     cluster: &'a Cluster,
     scope: &'a Scope,
     show_all: bool,
-    engine: Engine,
     now: Timestamp,
-    progress: &'a Progress,
 }
 
 #[derive(Default)]
@@ -85,7 +76,7 @@ enum Unread {
 
 impl Survey<'_> {
     async fn run(&self) -> Found {
-        self.progress.stage("reading release records");
+        self.inspector.progress.stage("reading release records");
         let mut found = Found::default();
         let namespace = self.namespace();
         let (histories, apis) = futures::join!(self.histories(namespace.as_deref(), &mut found), self.cluster.apis());
@@ -117,7 +108,7 @@ impl Survey<'_> {
             if moved.is_empty() {
                 break;
             }
-            self.progress.stage("checking again what changed while it was read");
+            self.inspector.progress.stage("checking again what changed while it was read");
             let keys: Vec<ReleaseKey> = moved.iter().map(|history| history.key.clone()).collect();
             cases.retain(|case| !keys.contains(&case.loaded.history.key));
             let (again, closed) = self.judge(moved, &apis).await;
@@ -225,7 +216,7 @@ impl Survey<'_> {
 
     /// Reads and judges releases, from payload to findings.
     async fn judge(&self, histories: Vec<History>, apis: &Arc<ApiTable>) -> (Vec<Case>, Vec<ReleaseReport>) {
-        self.progress.stage(&format!("reading {} releases", histories.len()));
+        self.inspector.progress.stage(&format!("reading {} releases", histories.len()));
         let loads: Vec<Load> =
             stream::iter(histories).map(|history| self.load(history)).buffered(self.cluster.parallel()).collect().await;
         let (mut loaded, mut closed) = (Vec::new(), Vec::new());
@@ -235,7 +226,6 @@ impl Survey<'_> {
                 Load::Closed(report) => closed.push(*report),
             }
         }
-        let inspector = Inspector { cluster: self.cluster, engine: self.engine, progress: self.progress };
         let (mut cases, mut tasks) = self.open(loaded, apis);
         let mut apis = Arc::clone(apis);
         if tasks.iter().any(Task::is_unserved) {
@@ -247,7 +237,7 @@ impl Survey<'_> {
             }
         }
         let mut ledgers: Vec<&mut Ledger> = cases.iter_mut().map(|case| &mut case.ledger).collect();
-        inspector.compare(&mut ledgers, tasks, &apis).await;
+        self.inspector.compare(&mut ledgers, tasks, &apis).await;
         (cases, closed)
     }
 

@@ -66,9 +66,9 @@ impl Task {
         Self { failed, ..self }
     }
 
-    /// Whether the object should carry Helm's label.
+    /// Whether the object should carry Helm's label: not what files want.
     pub(crate) fn is_labelled(&self) -> bool {
-        true
+        !self.terms.hand.applier
     }
 
     /// The object in the version that it is read in.

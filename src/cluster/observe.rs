@@ -26,8 +26,9 @@ const PAGE_OF_LARGE: usize = 250;
 const NAMESPACES_APART: usize = 3;
 /// When a listing goes on, but no more than this is still wanted of it, the rest is read one by one.
 const NOT_WORTH_A_PAGE: usize = 3;
-/// Without the label a listing returns what nobody asked for: worth it from this many objects of one namespace on.
-const WORTH_LISTING_ALL: usize = 20;
+/// Without the label a listing returns what nobody asked for: worth it from this many objects of one namespace, or of many, on.
+const WORTH_LISTING_ALL: usize = 10;
+const WORTH_LISTING_ALL_NAMESPACES: usize = 50;
 /// Reads of one kind, and kinds, without any answer in a row before the kind, and the server, is taken for dead.
 const SILENT_READS: usize = 2;
 const SILENT_KINDS: usize = 4;
@@ -130,8 +131,9 @@ fn tasks(wanted: &[Wanted]) -> Vec<Task> {
     }
     let tasks = kinds.into_iter().flat_map(|((_, labelled), (served, places))| {
         let apart = by_namespace(&places);
-        // All namespaces at once also return other people's objects; without the label that is no bargain.
-        if labelled && served.listable && served.namespaced && apart.len() > NAMESPACES_APART {
+        // All namespaces at once also return other people's objects; without the label that is a bargain for many only.
+        let enough = labelled || places.len() >= WORTH_LISTING_ALL_NAMESPACES;
+        if enough && served.listable && served.namespaced && apart.len() > NAMESPACES_APART {
             return vec![Task::Listed { served, namespace: None, labelled, places }];
         }
         apart.into_iter().map(|(namespace, places)| in_namespace(&served, namespace, labelled, places)).collect()

@@ -1,4 +1,5 @@
-//! A release's manifest -> the objects that Helm wants (design.md §5.1). Knows nothing of what is live.
+//! Manifests -> the objects that are wanted (design.md §5.1): a release's, as Helm wants them, or those of files. Knows nothing of
+//! what is live, nor of how files are found.
 //!
 //! Reading is Helm's own when it builds objects from a stored manifest (helm.md 2.2: helm/helm `pkg/kube/client.go` `Build`), not the
 //! one by which it split templates.
@@ -27,15 +28,15 @@ pub(crate) enum Access {
     Undiscovered(String),
 }
 
-/// One object as Helm wants it.
+/// One object as Helm, or a file, wants it.
 #[derive(Clone, PartialEq)]
 pub(crate) struct DesiredObject {
     /// As the manifest has it, with the namespace that its scope gives it.
     pub(crate) object: ObjectRef,
     pub(crate) access: Access,
-    /// The chart's template.
+    /// The chart's template, or the file.
     pub(crate) source: Option<String>,
-    /// With Helm's ownership keys, without what only the server writes; nulls and zeros are the comparison's business.
+    /// With Helm's ownership keys (not of a file), without what only the server writes; nulls and zeros are the comparison's business.
     pub(crate) body: Value,
     /// `helm uninstall` leaves it in place.
     pub(crate) kept: bool,
@@ -78,26 +79,52 @@ pub(crate) struct Desired {
 /// `storage_namespace`: where the record is kept; counts where the payload names no namespace.
 pub(crate) fn desired_objects(release: &Release, storage_namespace: &str, apis: &ApiTable) -> Desired {
     let namespace = release.target_namespace(storage_namespace);
-    let mut builder = Builder {
-        release: &release.name,
-        namespace,
-        apis,
-        slots: Vec::new(),
-        places: BTreeMap::new(),
-        desired: Desired::default(),
-    };
+    let mut builder = Builder::new(Some(&release.name), namespace, apis);
     for document in yaml::documents(&release.manifest) {
         match document {
-            Ok(document) => builder.document(document),
+            Ok(document) => builder.document(document, None),
             Err(error) => builder.desired.problems.push(error.to_string()),
         }
     }
-    builder.desired.objects = builder.slots.into_iter().flatten().collect();
-    builder.desired
+    builder.done()
 }
 
+/// One file of manifests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManifestFile {
+    /// For messages, and the source of its objects where no `# Source:` comment names one; `None`: standard input.
+    pub(crate) path: Option<String>,
+    /// One of several: where a template came from says less than which file it is in.
+    pub(crate) is_one_of_many: bool,
+    pub(crate) text: String,
+}
+
+/// The objects of files, taken together. Helm has no part in them: nothing is added, and no document is a hook.
+///
+/// `namespace`: of namespaced objects that name none.
+pub(crate) fn objects_of_files<'f>(
+    files: impl IntoIterator<Item = &'f ManifestFile>,
+    namespace: &str,
+    apis: &ApiTable,
+) -> Desired {
+    let mut builder = Builder::new(None, namespace, apis);
+    for file in files {
+        let path = file.path.as_deref().unwrap_or(STDIN);
+        for document in yaml::documents(&file.text) {
+            match document {
+                Ok(document) => builder.document(document, Some(file)),
+                Err(error) => builder.desired.problems.push(format!("{path}: {}", error.error)),
+            }
+        }
+    }
+    builder.done()
+}
+
+const STDIN: &str = "standard input";
+
 struct Builder<'a> {
-    release: &'a str,
+    /// The release; `None`: the objects are files'.
+    release: Option<&'a str>,
     namespace: &'a str,
     apis: &'a ApiTable,
     /// `None`: a later object took the place.
@@ -108,22 +135,61 @@ struct Builder<'a> {
 
 /// Where an object stands, for messages: `nucleus/templates/web.yaml: line 12`.
 struct Place<'a> {
-    source: Option<&'a str>,
+    /// As messages have it.
+    at: Option<&'a str>,
     line: usize,
+    source: Option<&'a str>,
 }
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.source {
-            Some(source) => write!(f, "{source}: line {}", self.line),
+        match self.at {
+            Some(at) => write!(f, "{at}: line {}", self.line),
             None => write!(f, "line {}", self.line),
         }
     }
 }
 
-impl Builder<'_> {
-    fn document(&mut self, document: Document) {
-        let place = Place { source: document.source.as_deref(), line: document.line };
+impl<'a> Builder<'a> {
+    fn new(release: Option<&'a str>, namespace: &'a str, apis: &'a ApiTable) -> Self {
+        let (slots, places) = (Vec::new(), BTreeMap::new());
+        Self { release, namespace, apis, slots, places, desired: Desired::default() }
+    }
+
+    fn done(mut self) -> Desired {
+        self.desired.objects = self.slots.into_iter().flatten().collect();
+        self.desired
+    }
+
+    /// `file`: where it is, unless it is a release's.
+    fn document(&mut self, document: Document, file: Option<&ManifestFile>) {
+        let comment = document.source.as_deref();
+        let place = match file {
+            None => Place { at: comment, line: document.line, source: comment },
+            Some(file) => {
+                let path = file.path.as_deref();
+                let source = if file.is_one_of_many { path } else { comment.or(path) };
+                Place { at: Some(path.unwrap_or(STDIN)), line: document.line, source }
+            }
+        };
+        if file.is_some()
+            && let Some(what) = no_manifest(&document.value, place.at.unwrap_or_default())
+        {
+            match what {
+                NoManifest::Kustomization => self.desired.notices.push(Notice {
+                    object: None,
+                    reason: NoticeReason::NotCompared,
+                    message: format!("{place}: for kustomize; to compare what it builds: kubectl kustomize DIR | drift -f -"),
+                }),
+                NoManifest::Chart => self.desired.problems.push(format!(
+                    "{place}: it describes a chart; to compare what the chart renders: helm template NAME DIR | drift -f -"
+                )),
+                NoManifest::Values => {
+                    self.desired.problems.push(format!("{place}: -f takes manifests; values are not needed"))
+                }
+            }
+            return;
+        }
         let before = self.slots.len();
         match flatten(document.value) {
             Ok(objects) => {
@@ -185,7 +251,9 @@ impl Builder<'_> {
             });
         }
         prepare(&mut body, &object)?;
-        self.own(&mut body)?;
+        if let Some(release) = self.release {
+            own(&mut body, release, self.namespace)?;
+        }
         let kept = annotation(&body, "helm.sh/resource-policy").is_some();
         self.keep(DesiredObject {
             object,
@@ -216,29 +284,55 @@ impl Builder<'_> {
         }
     }
 
-    /// The keys by which Helm knows its objects, forced over the chart's own; labels and annotations without a value become empty
-    /// text on the way (helm/helm `pkg/action/validate.go` `setMetadataVisitor`).
-    fn own(&self, body: &mut Map<String, Value>) -> Result<(), &'static str> {
-        let metadata = body.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its metadata is no map")?;
-        set(metadata, "labels", &[("app.kubernetes.io/managed-by", "Helm")])?;
-        let annotations =
-            [("meta.helm.sh/release-name", self.release), ("meta.helm.sh/release-namespace", self.namespace)];
-        set(metadata, "annotations", &annotations)
-    }
-
     /// Nothing in Helm keeps a chart from rendering an object twice; they are applied in turn, so the later one is what is wanted.
     fn keep(&mut self, desired: DesiredObject) {
         if let Some(earlier) = self.places.insert(desired.object.key(), self.slots.len()) {
             if let Some(slot) = self.slots.get_mut(earlier) {
                 *slot = None;
             }
+            let again = desired.source.as_deref().map(|source| format!(" (in {source})")).unwrap_or_default();
+            let message = match self.release {
+                Some(_) => "the manifest holds this object more than once, the last counts".to_owned(),
+                None => format!("the files hold this object more than once, the last counts{again}"),
+            };
             self.desired.notices.push(Notice {
                 object: Some(desired.object.clone()),
                 reason: NoticeReason::DuplicateKey,
-                message: "the manifest holds this object more than once, the last counts".to_owned(),
+                message,
             });
         }
         self.slots.push(Some(desired));
+    }
+}
+
+/// The keys by which Helm knows its objects, forced over the chart's own; labels and annotations without a value become empty
+/// text on the way (helm/helm `pkg/action/validate.go` `setMetadataVisitor`).
+fn own(body: &mut Map<String, Value>, release: &str, namespace: &str) -> Result<(), &'static str> {
+    let metadata = body.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its metadata is no map")?;
+    set(metadata, "labels", &[("app.kubernetes.io/managed-by", "Helm")])?;
+    let annotations = [("meta.helm.sh/release-name", release), ("meta.helm.sh/release-namespace", namespace)];
+    set(metadata, "annotations", &annotations)
+}
+
+/// What lies among manifests and is none.
+enum NoManifest {
+    Kustomization,
+    Chart,
+    Values,
+}
+
+/// `at`: the file. A document that is a manifest gone wrong is not meant; that is told where it is read.
+fn no_manifest(document: &Value, at: &str) -> Option<NoManifest> {
+    let Value::Object(map) = document else { return None };
+    let says = |key: &str| map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let name = at.rsplit(['/', '\\']).next().unwrap_or(at);
+    match (says("apiVersion"), says("kind")) {
+        (Some(group), Some(_)) if group.starts_with("kustomize.config.k8s.io/") => Some(NoManifest::Kustomization),
+        // kustomize asks for neither key in a file of its own name.
+        (_, None) if matches!(name, "kustomization.yaml" | "kustomization.yml") => Some(NoManifest::Kustomization),
+        (_, None) if name == "Chart.yaml" => Some(NoManifest::Chart),
+        (None, None) => Some(NoManifest::Values),
+        _ => None,
     }
 }
 
@@ -719,5 +813,96 @@ status: {replicas: 1}
         let desired = desired("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: hunter2}\n");
         let text = format!("{desired:?}");
         assert!(text.contains("Secret") && !text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
+    }
+    fn file(path: &str, text: &str) -> ManifestFile {
+        ManifestFile { path: Some(path.into()), is_one_of_many: true, text: text.into() }
+    }
+
+    #[test]
+    fn files_are_taken_as_they_are() {
+        let files = [
+            file(
+                "prod/a.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: other}}\n",
+            ),
+            file(
+                "prod/role.json",
+                r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader", "namespace": "x"}}"#,
+            ),
+            ManifestFile {
+                path: None,
+                is_one_of_many: false,
+                text: "# Source: shop/templates/c.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n".into(),
+            },
+        ];
+        let desired = objects_of_files(&files, "prod", &apis());
+        assert_eq!(
+            names(&desired),
+            [
+                "v1/ConfigMap prod/a",
+                "v1/ConfigMap other/b",
+                "rbac.authorization.k8s.io/v1/ClusterRole -/reader",
+                "v1/ConfigMap prod/c"
+            ]
+        );
+        let sources: Vec<_> = desired.objects.iter().map(|one| one.source.as_deref().unwrap()).collect();
+        assert_eq!(sources, ["prod/a.yaml", "prod/a.yaml", "prod/role.json", "shop/templates/c.yaml"]);
+        let first = &desired.objects.first().unwrap().body;
+        assert_eq!(first["metadata"], json!({"name": "a", "namespace": "prod"}), "no ownership keys");
+        assert_eq!((&desired.problems, &desired.notices), (&vec![], &vec![]));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_told_with_file_and_line() {
+        let files = [
+            file(
+                "a.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\na: [\n---\napiVersion: v1\nkind: ConfigMap\n",
+            ),
+            file("values.yaml", "# values\nimage: nginx\nitems: []\n"),
+            file("shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+            file("list.yaml", "- a\n"),
+            file("half.yaml", "kind: ConfigMap\nmetadata: {name: a}\n"),
+        ];
+        let desired = objects_of_files(&files, "prod", &apis());
+        assert_eq!(names(&desired), ["v1/ConfigMap prod/a"], "the rest is still judged");
+        let problems: Vec<&str> = desired.problems.iter().map(String::as_str).collect();
+        assert_eq!(
+            problems,
+            [
+                "a.yaml: line 6: did not find expected node content",
+                "a.yaml: line 7: it has no metadata.name",
+                "values.yaml: line 2: -f takes manifests; values are not needed",
+                "shop/Chart.yaml: line 1: it describes a chart; to compare what the chart renders: helm template NAME DIR | drift -f -",
+                "list.yaml: line 1: it is no map",
+                "half.yaml: line 1: it has no apiVersion",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_kustomization_is_no_object_and_no_problem() {
+        for text in ["resources: [a.yaml]\n", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"] {
+            let desired = objects_of_files(&[file("prod/kustomization.yaml", text)], "prod", &apis());
+            assert_eq!((desired.objects.len(), desired.problems.len()), (0, 0));
+            assert!(desired.notices[0].message.starts_with("prod/kustomization.yaml: line 1: for kustomize"));
+        }
+        // Flux's is an object like any other.
+        let flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps}\n";
+        assert_eq!(objects_of_files(&[file("flux.yaml", flux)], "prod", &apis()).objects.len(), 1);
+    }
+
+    #[test]
+    fn an_object_in_two_files_counts_once() {
+        let text =
+            |mode: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{mode: {mode}}}\n");
+        let desired =
+            objects_of_files(&[file("a.yaml", &text("fast")), file("b.yaml", &text("slow"))], "prod", &apis());
+        assert_eq!(desired.objects.len(), 1);
+        assert_eq!(desired.objects[0].body["data"]["mode"], "slow");
+        assert_eq!(
+            desired.notices[0].message,
+            "the files hold this object more than once, the last counts (in b.yaml)"
+        );
     }
 }

@@ -188,12 +188,7 @@ impl State {
     }
 
     fn about_in_sync(&self, tally: &Tally) -> String {
-        let objects = match tally.objects {
-            0 => "no objects".to_owned(),
-            1 => "1 object".to_owned(),
-            many => format!("{many} objects"),
-        };
-        format!("{objects} as in revision {}{}", self.judged, tally.beside())
+        format!("{} as in revision {}{}", objects(tally.objects), self.judged, tally.beside())
     }
 
     /// Which of the two revisions the live state fits; with a leading separator, empty where it cannot be said.
@@ -257,6 +252,44 @@ pub(crate) fn deleted(key: &ReleaseKey, leftovers: usize, suspended: bool) -> Se
     }
 }
 
+/// What files want: there is no release that could be in a state of its own.
+pub(crate) fn files(tally: &Tally) -> Settled {
+    let mut holding = Vec::new();
+    if tally.drift() > 0 {
+        holding.push((Reason::Drifted, tally.in_words()));
+    }
+    if tally.unverified > 0 {
+        holding.push((Reason::Unverified, about_unverified(tally)));
+    }
+    if holding.is_empty() {
+        holding.push((Reason::InSync, format!("{} as in the files{}", objects(tally.objects), tally.beside())));
+    }
+    let reason = holding.first().map_or(Reason::Unverified, |(reason, _)| *reason);
+    let message = holding.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ");
+    let also = holding.iter().skip(1).map(|(other, text)| Notice {
+        object: None,
+        reason: NoticeReason::AlsoTrue,
+        message: format!("{other:?}: {text}"),
+    });
+    Settled {
+        ready: ready(reason),
+        stalled: if reason == Reason::Drifted { Condition::True } else { Condition::False },
+        reason,
+        message,
+        exit: exit(reason, tally.unverified > 0),
+        shown: true,
+        notices: also.collect(),
+    }
+}
+
+fn objects(count: usize) -> String {
+    match count {
+        0 => "no objects".to_owned(),
+        1 => "1 object".to_owned(),
+        many => format!("{many} objects"),
+    }
+}
+
 fn about_unverified(tally: &Tally) -> String {
     let first = tally.first_unverified.as_deref().map(one_line).unwrap_or_default();
     match tally.unverified {
@@ -297,6 +330,26 @@ mod tests {
     use super::super::release::{History, RecordOwner};
     use super::super::state::tests::{Given, given, old, release, server_side};
     use super::*;
+
+    #[test]
+    fn files_are_in_sync_drifted_or_not_told() {
+        let told = |tally: Tally| {
+            let settled = files(&tally);
+            (settled.reason, settled.exit, settled.message)
+        };
+        let tally = Tally { objects: 3, expected: 1, ..Tally::default() };
+        assert_eq!(told(tally.clone()), (Reason::InSync, 0, "3 objects as in the files (1 expected)".into()));
+        let mut tally = Tally { missing: 1, expected: 0, ..tally };
+        assert_eq!(told(tally.clone()), (Reason::Drifted, 1, "1 missing".into()));
+        tally.add_unverified("a.yaml: line 3: it has no kind");
+        let both = "1 missing; 1 could not be told: a.yaml: line 3: it has no kind";
+        assert_eq!(told(tally.clone()), (Reason::Drifted, 2, both.into()));
+        tally.missing = 0;
+        assert_eq!(
+            (files(&tally).reason, files(&tally).ready, files(&tally).exit),
+            (Reason::Unverified, Condition::Unknown, 2)
+        );
+    }
 
     /// Every row of the table in design.md §6, and the ways in which they meet.
     #[test]
