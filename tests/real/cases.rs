@@ -11,10 +11,8 @@ const LATER: &[(&str, &str)] = &[
     ("ignore-wildcard-item", "configuration: ignore rules"),
     ("release-deleted-but-expected", "configuration: expected releases"),
     ("release-revision-expected", "configuration: expected releases"),
-    ("seed-manifest-sweep", "-f"),
     ("suspend-label-by-a-stranger", "suspension"),
     ("suspend-label-by-helm", "suspension"),
-    ("sweep-another-version-applied", "-f"),
 ];
 
 /// Keys of a finding that are not reported yet.
