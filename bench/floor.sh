@@ -35,7 +35,7 @@ least() {
 }
 
 "$drift" -A -q >/dev/null || true # fills the cache
-"$drift" -A -q -v 2>&1 >/dev/null | sed -n 's/.* path=\([^ ]*\) .*/\1/p' >"$work/paths"
+"$drift" -A -v 2>&1 >/dev/null | sed -n 's/.* path=\([^ ]*\) .*/\1/p' >"$work/paths"
 server=$(kubectl config view --raw -o jsonpath='{.clusters[0].cluster.server}')
 token=$(kubectl config view --raw -o jsonpath='{.users[0].user.token}')
 while read -r path; do printf 'url = "%s%s"\noutput = /dev/null\n' "$server" "$path"; done <"$work/paths" >"$work/urls"
