@@ -448,7 +448,7 @@ fn request_timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// Seconds of a text such as `1h2m3.5s`.
-fn go_duration(text: &str) -> Option<f64> {
+pub(crate) fn go_duration(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {

@@ -220,7 +220,7 @@ pub(crate) enum ConfigError {
 }
 
 /// Helm's limit (helm/helm `pkg/chart/v2/util/validate_name.go`): the record's name must fit in a label value.
-const LONGEST_NAME: usize = 53;
+pub(crate) const LONGEST_NAME: usize = 53;
 
 impl Config {
     pub(crate) fn new(args: Args, env: &Env) -> Result<Self, ConfigError> {
@@ -395,7 +395,7 @@ fn check_release_name(name: &str, env: &Env) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn is_dns_label(label: &str) -> bool {
+pub(crate) fn is_dns_label(label: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     label.bytes().all(|byte| inside(byte) || byte == b'-')
         && label.bytes().next().is_some_and(inside)

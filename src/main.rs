@@ -13,6 +13,7 @@ mod inspector;
 mod ledger;
 mod output;
 mod pipe;
+mod settings;
 mod survey;
 mod sweep;
 mod task;
