@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Date;
@@ -34,7 +35,8 @@ pub(crate) struct Settings {
     pub(crate) helm_managers: Vec<String>,
     /// Whether a label on the record may turn correction on.
     pub(crate) correct_by_label: bool,
-    pub(crate) rules: Rules,
+    /// Shared by all that is judged.
+    pub(crate) rules: Arc<Rules>,
     /// Each release once.
     pub(crate) releases: Vec<Expected>,
     pub(crate) webhook: Option<Webhook>,
@@ -76,7 +78,7 @@ impl Default for Settings {
             pending_timeout: PENDING_TIMEOUT,
             helm_managers: Vec::new(),
             correct_by_label: false,
-            rules: Rules::default(),
+            rules: Arc::default(),
             releases: Vec::new(),
             webhook: None,
         }
@@ -216,11 +218,11 @@ impl Settings {
                 .unwrap_or(usual.pending_timeout),
             helm_managers: each(file.helm_managers, helm_manager)?,
             correct_by_label: !each(file.allow_labels, allowed_label)?.is_empty(),
-            rules: Rules {
+            rules: Arc::new(Rules {
                 ignore: each(file.ignore, rule)?,
                 writers: each(file.writers, writer)?,
                 sensitive: each(file.sensitive, sensitive)?,
-            },
+            }),
             releases: releases(file.releases)?,
             webhook: some(file.notify.unwrap_or_default().webhook, webhook)?,
         })

@@ -977,7 +977,8 @@ mod tests {
         );
         let trimmed = added().helm(json!({"f:spec": {}})).judge();
         assert_eq!(trimmed.candidates[0].finding.verdict, Verdict::Expected);
-        assert_eq!(trimmed.notices[0].reason, NoticeReason::UnattributedAddition);
+        let notice = trimmed.candidates[0].notice.as_ref().map(|notice| notice.reason);
+        assert_eq!(notice, Some(NoticeReason::UnattributedAddition));
     }
 
     #[test]

@@ -104,17 +104,14 @@ impl HelmRelease {
 
     /// Whether there is more to show for it than its own word that it manages the release. One of another namespace needs that:
     /// who may make HelmReleases of their own could else silence the releases of everybody.
-    pub(crate) fn is_manager_of<'a>(
-        &self,
-        record: &RecordMeta,
-        objects: impl FnOnce() -> Box<dyn Iterator<Item = &'a Value> + 'a>,
-    ) -> bool {
-        self.namespace == self.release.namespace
-            || record.owners.iter().any(|owner| owner.manager == MANAGER)
-            || objects().any(|body| {
-                let label = |key| body.pointer("/metadata/labels").and_then(|all| all.get(key)).and_then(Value::as_str);
-                label(NAME_LABEL) == Some(&self.name) && label(NAMESPACE_LABEL) == Some(&self.namespace)
-            })
+    pub(crate) fn is_manager_by(&self, record: &RecordMeta) -> bool {
+        self.namespace == self.release.namespace || record.owners.iter().any(|owner| owner.manager == MANAGER)
+    }
+
+    /// Whether an object of the manifest says that this HelmRelease rendered it.
+    pub(crate) fn is_named_by(&self, body: &Value) -> bool {
+        let label = |key| body.pointer("/metadata/labels").and_then(|all| all.get(key)).and_then(Value::as_str);
+        label(NAME_LABEL) == Some(&self.name) && label(NAMESPACE_LABEL) == Some(&self.namespace)
     }
 }
 
@@ -277,17 +274,16 @@ mod tests {
 
     #[test]
     fn a_helm_release_of_another_namespace_needs_more_than_its_word() {
-        let none = || Box::new(std::iter::empty()) as Box<dyn Iterator<Item = &Value>>;
         let record = record(1, "deployed");
-        assert!(helm_release(&json!({})).is_manager_of(&record, none));
+        assert!(helm_release(&json!({})).is_manager_by(&record));
         let other = helm_release(&json!({"storageNamespace": "prod"}));
-        assert!(!other.is_manager_of(&record, none));
+        assert!(!other.is_manager_by(&record));
         let mut by_flux = record.clone();
         by_flux.owners = vec![RecordOwner { manager: MANAGER.into(), time: None }];
-        assert!(other.is_manager_of(&by_flux, none));
-        let labelled = json!({"metadata": {"labels": {NAME_LABEL: "web", NAMESPACE_LABEL: "flux"}}});
-        assert!(other.is_manager_of(&record, || Box::new(std::iter::once(&labelled))));
-        let stranger = json!({"metadata": {"labels": {NAME_LABEL: "web", NAMESPACE_LABEL: "elsewhere"}}});
-        assert!(!other.is_manager_of(&record, || Box::new(std::iter::once(&stranger))));
+        assert!(other.is_manager_by(&by_flux));
+        for (namespace, named) in [("flux", true), ("elsewhere", false)] {
+            let body = json!({"metadata": {"labels": {NAME_LABEL: "web", NAMESPACE_LABEL: namespace}}});
+            assert_eq!(other.is_named_by(&body), named);
+        }
     }
 }

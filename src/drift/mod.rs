@@ -4,6 +4,7 @@ pub(crate) mod applier;
 pub(crate) mod autoscaler;
 pub(crate) mod classify;
 pub(crate) mod compare;
+pub(crate) mod coverage;
 pub(crate) mod defaults;
 pub(crate) mod equal;
 pub(crate) mod finding;

@@ -110,6 +110,20 @@ fn foreign(record: &RecordMeta, label: &str) -> Option<String> {
     Some(if owners.is_empty() { "somebody unknown".to_owned() } else { owners.join(" and ") })
 }
 
+/// A HelmRelease of another namespace that names the release and has nothing to show for it.
+pub(crate) fn about_stranger(one: &HelmRelease) -> Notice {
+    Notice {
+        object: None,
+        reason: NoticeReason::FluxMode,
+        message: format!(
+            "{} {}/{} names the release but does not count: neither the record nor its objects come from it",
+            flux::KIND,
+            one.namespace,
+            one.name
+        ),
+    }
+}
+
 fn about_flux(one: &HelmRelease) -> Vec<Notice> {
     let who = format!("{} {}/{}", flux::KIND, one.namespace, one.name);
     let mode = Notice {

@@ -2,6 +2,7 @@
 //! and never touches an object. Knows nothing of the file that the rules stand in, nor of how a finding was made.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -215,16 +216,16 @@ pub(crate) struct Hit {
 }
 
 /// The rules as they apply to one release at one time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rulings<'a> {
-    pub(crate) rules: &'a Rules,
-    pub(crate) release: &'a ReleaseKey,
+#[derive(Clone, Debug)]
+pub(crate) struct Rulings {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) release: ReleaseKey,
     pub(crate) now: Timestamp,
     /// What Flux HelmReleases of this release ignore.
-    pub(crate) flux: &'a [flux::Ignore],
+    pub(crate) flux: Vec<flux::Ignore>,
 }
 
-impl Rulings<'_> {
+impl Rulings {
     /// Marks a finding that a rule covers. All rules that cover it, or reach inside it, are told; the first one is its reason.
     ///
     /// `desired`: the manifest's object, if there is one.
@@ -232,7 +233,7 @@ impl Rulings<'_> {
         let alive = self.rules.ignore.iter().enumerate().filter(|(_, rule)| rule.is_alive(self.now));
         let hits: Vec<Hit> = alive
             .filter_map(|(place, rule)| {
-                let standing = rule.standing(finding, self.release, desired);
+                let standing = rule.standing(finding, &self.release, desired);
                 (standing != Standing::Apart).then(|| Hit {
                     rule: place,
                     covers: standing == Standing::Covers,
@@ -338,8 +339,8 @@ pub(crate) mod tests {
     const NOW: &str = "2026-11-30T10:00:00Z";
 
     fn mark(rules: Vec<Rule>, finding: &mut Finding, desired: Option<&Value>) -> Vec<Hit> {
-        let rules = Rules { ignore: rules, ..Rules::default() };
-        Rulings { rules: &rules, release: &key(), now: NOW.parse().unwrap(), flux: &[] }.mark(finding, desired)
+        let rules = Arc::new(Rules { ignore: rules, ..Rules::default() });
+        Rulings { rules, release: key(), now: NOW.parse().unwrap(), flux: Vec::new() }.mark(finding, desired)
     }
 
     fn texts(all: &[&str]) -> Vec<String> {
