@@ -10,31 +10,63 @@ use crate::cluster::bundle::{About, Bundle, Recorder};
 use crate::cluster::client::Client;
 use crate::config::{Command, Config, Namespaces};
 use crate::drift::finding::Report;
+use crate::drift::rules::Hit;
 use crate::error::Error;
 use crate::inspector::Inspector;
-use crate::output::{Printer, Progress, Style, text};
+use crate::output::{Printer, Progress, Style, rules, text};
 use crate::survey::survey;
 use crate::sweep::sweep;
 
-/// One check, diff or capture; gives the exit code.
+/// One check, diff, capture or check of the configuration; gives the exit code.
 pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
     match &config.command {
         Command::Capture { to, include_secrets } => capture(config, to, *include_secrets, err).await,
+        Command::ConfigCheck { file, offline } => config_check(config, file, *offline, out, err).await,
         Command::Check | Command::Diff | Command::Completion(_) | Command::Version => check(config, out, err).await,
     }
 }
 
 async fn check(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
-    let (client, now) = match &config.from {
+    let (client, now) = answers(config).await?;
+    let (mut report, _) = survey_with(config, client, now).await;
+    print(config, now, &mut report, out, err)
+}
+
+/// Where answers come from, and what time it is there.
+async fn answers(config: &Config) -> Result<(Client, Timestamp), Error> {
+    match &config.from {
         Some(file) => {
             let bundle = Bundle::open(file)?;
             let time = bundle.time();
-            (Client::replay(bundle), time)
+            Ok((Client::replay(bundle), time))
         }
-        None => (Client::connect(&config.target).await?, Timestamp::now()),
-    };
-    let mut report = survey_with(config, client, now).await;
-    print(config, now, &mut report, out, err)
+        None => Ok((Client::connect(&config.target).await?, Timestamp::now())),
+    }
+}
+
+/// The file is valid, or there were no configuration. 0 once it is known what its rules cover, however little that is.
+async fn config_check(
+    config: &Config,
+    file: &Path,
+    offline: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<u8, Error> {
+    rules::valid(out, file, &config.settings).map_err(Error::Output)?;
+    if offline || config.settings.rules.ignore.is_empty() {
+        return Ok(0);
+    }
+    // Validity is known, whatever becomes of the rest.
+    out.flush().map_err(Error::Output)?;
+    let (client, now) = answers(config).await?;
+    let (report, hits) = survey_with(config, client, now).await;
+    rules::coverage(out, &config.settings.rules.ignore, &hits, now).map_err(Error::Output)?;
+    text::troubles(err, config.output.color_stderr, &report.errors).map_err(Error::Output)?;
+    let unread = report.releases.iter().filter(|release| release.exit == 2).count();
+    if unread > 0 && !config.output.quiet {
+        writeln!(err, "of {unread} releases not everything could be read").map_err(Error::Output)?;
+    }
+    Ok(if report.errors.is_empty() && unread == 0 { 0 } else { 2 })
 }
 
 /// The same check, with every answer kept. 0: the evidence is whole, whatever it shows.
@@ -42,7 +74,7 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
     let recorder = Recorder::new(include_secrets)?;
     let client = Client::connect(&config.target).await?.record(recorder.clone());
     let (now, namespace) = (Timestamp::now(), client.default_namespace().to_owned());
-    let report = survey_with(config, client, now).await;
+    let (report, _) = survey_with(config, client, now).await;
     text::troubles(err, config.output.color_stderr, &report.errors).map_err(Error::Output)?;
     if !report.errors.is_empty() {
         return Ok(2);
@@ -59,26 +91,26 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
     Ok(0)
 }
 
-async fn survey_with(config: &Config, client: Client, now: Timestamp) -> Report {
+async fn survey_with(config: &Config, client: Client, now: Timestamp) -> (Report, Vec<Hit>) {
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
     let inspector = Inspector { cluster: &cluster, engine: config.engine, progress: &progress };
-    let mut report = match &config.files {
+    let (mut report, hits) = match &config.files {
         Some(files) => {
             let namespace = match &config.scope.namespaces {
                 Namespaces::One(Some(namespace)) => namespace,
                 Namespaces::One(None) | Namespaces::All => cluster.client().default_namespace(),
             };
-            sweep(&inspector, files, namespace, now).await
+            (sweep(&inspector, files, namespace, &config.settings.rules, now).await, Vec::new())
         }
-        None => survey(&inspector, &config.scope, config.output.show_all, now).await,
+        None => survey(&inspector, config, now).await,
     };
     progress.finish();
     tracing::debug!(requests = cluster.client().requests(), "done");
     if cluster.client().is_live() {
         report.finished_at = Timestamp::now();
     }
-    report
+    (report, hits)
 }
 
 /// Prints what is asked for; the exit code follows what is shown.

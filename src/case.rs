@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::drift::finding::{Mode, ReleaseReport, Storage};
+use crate::drift::finding::{Mode, Notice, ReleaseReport, Storage};
 use crate::drift::live::ApiTable;
 use crate::drift::manifest;
 use crate::drift::object::ObjectKey;
 use crate::drift::payload::DecodeError;
 use crate::drift::release::{History, RecordMeta, Release};
+use crate::drift::rules::Rulings;
 use crate::drift::state::{Asked, Comparison, Facts, State};
 use crate::ledger::{Balance, Ledger};
 use crate::task::{Task, Terms};
@@ -41,6 +42,18 @@ pub(crate) struct Case {
     pub(crate) loaded: Loaded,
     pub(crate) ledger: Ledger,
     state: State,
+    mode: Mode,
+    suspended: bool,
+    /// How these two came about.
+    notices: Vec<Notice>,
+}
+
+/// What is asked of one release, and what its objects are held to.
+pub(crate) struct Orders {
+    pub(crate) asked: Asked,
+    pub(crate) rulings: Rulings,
+    /// How the mode and the suspension came about.
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Case {
@@ -49,7 +62,7 @@ impl Case {
         loaded: Loaded,
         index: usize,
         storage: Storage,
-        asked: Asked,
+        orders: Orders,
         apis: &ApiTable,
     ) -> (Self, Vec<Task>) {
         let facts = Facts {
@@ -59,7 +72,10 @@ impl Case {
             judged: &loaded.judged,
             judged_release: loaded.judged_release(),
         };
-        let mut case = Self { state: State::new(&facts, asked), ledger: Ledger::default(), loaded };
+        let Orders { asked, rulings, notices } = orders;
+        let (mode, suspended) = (asked.mode, asked.suspended);
+        let state = State::new(&facts, asked);
+        let mut case = Self { state, ledger: Ledger::default(), mode, suspended, notices, loaded };
         let Ok(release) = case.loaded.judged_release() else { return (case, Vec::new()) };
         let comparison = case.state.comparison();
         if comparison == Comparison::Nothing {
@@ -81,6 +97,7 @@ impl Case {
             has_subcharts: release.has_subcharts,
             comparison,
             release: (release.name.clone(), release.target_namespace(namespace).to_owned()),
+            rulings,
         });
         let task = |desired: manifest::DesiredObject| {
             let key = desired.object.key();
@@ -103,11 +120,13 @@ impl Case {
 
     /// The release's line; `None` when it is shown with `--show-all` only and that was not asked for.
     pub(crate) fn report(self, storage: Storage, show_all: bool) -> Option<ReleaseReport> {
-        let Balance { counts, tally, findings, mut notices } = self.ledger.close();
+        let Balance { counts, tally, findings, notices: told } = self.ledger.close();
         let settled = self.state.settle(&tally);
         if !settled.shown && !show_all {
             return None;
         }
+        let mut notices = self.notices;
+        notices.extend(told);
         notices.extend(settled.notices);
         let newest = self.loaded.newest.as_ref().ok();
         let judged = self.loaded.judged_release().ok();
@@ -127,8 +146,8 @@ impl Case {
             stalled: settled.stalled,
             reason: settled.reason,
             message: settled.message,
-            mode: Mode::Warn,
-            suspended: false,
+            mode: self.mode,
+            suspended: self.suspended,
             exit: settled.exit,
             objects: counts,
             findings,

@@ -29,6 +29,8 @@ pub(crate) enum Verb {
     /// Keep what the check read in one file, to be judged later by --from
     #[command(args_override_self = true)]
     Capture(Box<CaptureArgs>),
+    /// Check a configuration file
+    Config(ConfigArgs),
     /// Print the completion script for a shell
     Completion {
         #[arg(value_enum)]
@@ -44,6 +46,8 @@ pub(crate) struct CheckArgs {
     pub(crate) which: Which,
     #[command(flatten)]
     pub(crate) manifests: Manifests,
+    #[command(flatten)]
+    pub(crate) told: Told,
     #[command(flatten)]
     pub(crate) replay: Replay,
     /// Form of the report
@@ -64,6 +68,8 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) manifests: Manifests,
     #[command(flatten)]
+    pub(crate) told: Told,
+    #[command(flatten)]
     pub(crate) replay: Replay,
     #[command(flatten)]
     pub(crate) shown: Shown,
@@ -77,6 +83,8 @@ pub(crate) struct DiffArgs {
 pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) told: Told,
     /// File to write, readable by its owner only
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub(crate) to: PathBuf,
@@ -89,10 +97,47 @@ pub(crate) struct CaptureArgs {
     pub(crate) target: Where,
 }
 
+#[derive(clap::Args)]
+#[command(arg_required_else_help = false)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) verb: ConfigVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigVerb {
+    /// Say what is wrong with a file, and what each of its rules covers now
+    #[command(args_override_self = true)]
+    Check(Box<ConfigCheckArgs>),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ConfigCheckArgs {
+    /// The file; else the one that a check would read
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Look at the file alone, at no cluster
+    #[arg(long, help_heading = READING, conflicts_with_all = CONNECTION)]
+    pub(crate) offline: bool,
+    /// Try the rules on the releases of this namespace, not of all
+    #[arg(short, long, value_name = "NAME", help_heading = RELEASES)]
+    pub(crate) namespace: Option<String>,
+    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
+    #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
+    pub(crate) storage_driver: Option<String>,
+    #[command(flatten)]
+    pub(crate) replay: Replay,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    #[command(flatten)]
+    pub(crate) target: Where,
+}
+
 const RELEASES: &str = "Which releases";
 const OUTPUT: &str = "Output";
 const CLUSTER: &str = "Which cluster";
 const READING: &str = "Reading";
+const RULES: &str = "Rules";
 
 #[derive(clap::Args)]
 pub(crate) struct Which {
@@ -126,6 +171,16 @@ pub(crate) struct Manifests {
     /// Read also the folders in a directory that -f names
     #[arg(short = 'R', long, requires = "filename", help_heading = RELEASES)]
     pub(crate) recursive: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Told {
+    /// Configuration file; else helm-drift/config.yaml in the user's configuration directory
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = RULES)]
+    pub(crate) config: Option<PathBuf>,
+    /// How releases are treated, whatever the configuration and labels say
+    #[arg(long, value_enum, value_name = "MODE", conflicts_with = "filename", help_heading = RULES)]
+    pub(crate) mode: Option<Mode>,
 }
 
 #[derive(clap::Args)]
@@ -243,6 +298,18 @@ pub(crate) enum Engine {
     Server,
 }
 
+/// How releases are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Say what differs
+    Warn,
+    /// Do not judge them
+    Disabled,
+    /// Told apart from a word that is no mode, as it is a command
+    #[value(hide = true)]
+    Correct,
+}
+
 /// How a report is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -349,6 +416,15 @@ fn arranged(argv: Vec<OsString>, command: &clap::Command) -> Vec<OsString> {
     let word = argv.get(at).and_then(|word| word.to_str());
     if word.is_some_and(|word| is_verb(command, word)) {
         let verb = argv.remove(at);
+        let nested = verb.to_str().and_then(|verb| command.find_subcommand(verb));
+        // The command's own command too: `drift -n prod config check`.
+        let own = first_word(&argv, command);
+        if let (Some(nested), Some(at)) = (nested, own)
+            && argv.get(at).and_then(|word| word.to_str()).is_some_and(|word| nested.find_subcommand(word).is_some())
+        {
+            let word = argv.remove(at);
+            argv.insert(1, word);
+        }
         argv.insert(1, verb);
     } else {
         argv.insert(1, "check".into());
@@ -417,6 +493,7 @@ fn is_switch(text: &str, command: &clap::Command) -> bool {
 fn flag(command: &clap::Command, is_it: impl Fn(&Arg) -> bool) -> Option<&Arg> {
     std::iter::once(command)
         .chain(command.get_subcommands())
+        .chain(command.get_subcommands().flat_map(clap::Command::get_subcommands))
         .flat_map(clap::Command::get_arguments)
         .find(|arg| is_it(arg))
 }
@@ -448,7 +525,7 @@ fn request_timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// Seconds of a text such as `1h2m3.5s`.
-fn go_duration(text: &str) -> Option<f64> {
+pub(crate) fn go_duration(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {
@@ -496,6 +573,11 @@ mod tests {
             Some(Verb::Check(check)) => ("check", check.which),
             Some(Verb::Diff(diff)) => ("diff", diff.which),
             Some(Verb::Capture(capture)) => ("capture", capture.which),
+            Some(Verb::Config(config)) => {
+                let ConfigVerb::Check(check) = config.verb;
+                let file = check.file.unwrap_or_default();
+                return format!("config check {} @{}", file.display(), check.namespace.unwrap_or_default());
+            }
             Some(Verb::Completion { .. }) => return "completion".to_owned(),
             Some(Verb::Version) => return "version".to_owned(),
         };
@@ -538,6 +620,9 @@ mod tests {
             ("-- diff", "check diff @"),
             ("-n prod -n dev nucleus", "check nucleus @dev"),
             ("-A --to f capture web", "capture web @*"),
+            ("config check f", "config check f @"),
+            ("-n prod config check f --offline=true", "config check f @prod"),
+            ("check config", "check config @"),
             ("version", "version"),
             ("completion zsh", "completion"),
             ("nucleus --insecure-skip-tls-verify web", "check nucleus+web @"),
@@ -550,7 +635,14 @@ mod tests {
     fn wrong_lines_are_explained_in_two() {
         for (line, text) in [
             ("--namspace x", "unexpected argument '--namspace' found\n  did you mean --namespace?"),
-            ("--mode correct", "unexpected argument '--mode' found\n  see drift --help"),
+            (
+                "--mode wrn",
+                "invalid value 'wrn' for '--mode <MODE>' [possible values: warn, disabled]\n  did you mean warn?",
+            ),
+            (
+                "config",
+                "'drift config' requires a subcommand but one was not provided [subcommands: check, help]\n  see drift config --help",
+            ),
             (
                 "-o jso",
                 "invalid value 'jso' for '--output <FORMAT>' [possible values: table, wide, diff, json, yaml, name]\n  did you mean json?",

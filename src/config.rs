@@ -3,13 +3,19 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::{Args, CaptureArgs, CheckArgs, Color, DiffArgs, Manifests, Screen, Shell, Shown, Verb, Where, Which};
-use crate::drift::finding::{Condition, ReleaseReport, Storage};
+use crate::cli::{
+    Args, CaptureArgs, CheckArgs, Color, ConfigCheckArgs, ConfigVerb, DiffArgs, Manifests, Screen, Shell, Shown, Verb,
+    Where, Which,
+};
+use crate::drift::finding::{Condition, Mode, ReleaseReport, Storage};
 use crate::drift::selector::{Selector, SelectorError};
 use crate::env::{Env, Host};
+use crate::settings::{Settings, SettingsError};
 
 pub(crate) use crate::cli::{Engine, Format};
 
@@ -23,6 +29,10 @@ pub(crate) struct Config {
     pub(crate) target: Target,
     pub(crate) output: Output,
     pub(crate) engine: Engine,
+    /// What the configuration file says.
+    pub(crate) settings: Arc<Settings>,
+    /// `--mode`; never [`Mode::Correct`] where nothing is changed.
+    pub(crate) mode: Option<Mode>,
     /// Answers come from this capture; `target` is then of no use.
     pub(crate) from: Option<PathBuf>,
     pub(crate) verbosity: Verbosity,
@@ -36,6 +46,11 @@ pub(crate) enum Command {
     Capture {
         to: PathBuf,
         include_secrets: bool,
+    },
+    /// The file that was read is valid; what its rules cover is looked up unless `offline`.
+    ConfigCheck {
+        file: PathBuf,
+        offline: bool,
     },
     Completion(Shell),
     Version,
@@ -217,10 +232,19 @@ pub(crate) enum ConfigError {
     NoFile,
     #[error("-f reads files: fetch it first, as in: curl -fsSL {0} | {1} -f -")]
     Url(String, String),
+    #[error("configuration file {file} cannot be read: {why}")]
+    SettingsFile { file: String, why: String },
+    #[error("there is no configuration file: name one")]
+    NoSettings,
+    /// Two places in one: `FILE:LINE:COLUMN: what`, as editors understand it.
+    #[error("{file}:{error}")]
+    Settings { file: String, error: SettingsError },
+    #[error("--mode correct changes the cluster, and this command never does; use {0} correct")]
+    Correct(String),
 }
 
 /// Helm's limit (helm/helm `pkg/chart/v2/util/validate_name.go`): the record's name must fit in a label value.
-const LONGEST_NAME: usize = 53;
+pub(crate) const LONGEST_NAME: usize = 53;
 
 impl Config {
     pub(crate) fn new(args: Args, env: &Env) -> Result<Self, ConfigError> {
@@ -229,6 +253,10 @@ impl Config {
             Some(Verb::Check(check)) => Self::of_check(*check, env),
             Some(Verb::Diff(diff)) => Self::of_diff(*diff, env),
             Some(Verb::Capture(capture)) => Self::of_capture(*capture, env),
+            Some(Verb::Config(config)) => {
+                let ConfigVerb::Check(check) = config.verb;
+                Self::of_config_check(*check, env)
+            }
             Some(Verb::Completion { shell }) => Ok(Self::without_cluster(Command::Completion(shell))),
             Some(Verb::Version) => Ok(Self::without_cluster(Command::Version)),
         }
@@ -243,6 +271,8 @@ impl Config {
             target: Target::new(args.target, env)?,
             output: Output::new(args.output, Some(&args.shown), &args.screen, env),
             engine: args.shown.engine,
+            mode: mode(args.told.mode, env)?,
+            settings: settings(args.told.config, env)?,
             from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })
@@ -257,6 +287,8 @@ impl Config {
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Diff, Some(&args.shown), &args.screen, env),
             engine: args.shown.engine,
+            mode: mode(args.told.mode, env)?,
+            settings: settings(args.told.config, env)?,
             from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })
@@ -270,7 +302,32 @@ impl Config {
             target: Target::new(args.target, env)?,
             output: Output::new(Format::Table, None, &args.screen, env),
             engine: Engine::Local,
+            mode: mode(args.told.mode, env)?,
+            settings: settings(args.told.config, env)?,
             from: None,
+            verbosity: Verbosity::new(&args.screen, env),
+        })
+    }
+
+    fn of_config_check(args: ConfigCheckArgs, env: &Env) -> Result<Self, ConfigError> {
+        let file = some_path(args.file).or_else(|| default_file(env)).ok_or(ConfigError::NoSettings)?;
+        let settings = read_settings(&file)?.ok_or_else(|| not_there(&file))?;
+        Ok(Self {
+            command: Command::ConfigCheck { file, offline: args.offline },
+            files: None,
+            scope: Scope {
+                namespaces: namespaces(args.namespace.is_none(), args.namespace, env)?,
+                releases: Vec::new(),
+                revision: None,
+                selector: None,
+                storage: storage(args.storage_driver, env)?,
+            },
+            target: Target::new(args.target, env)?,
+            output: Output::new(Format::Table, None, &args.screen, env),
+            engine: Engine::Local,
+            mode: None,
+            settings: Arc::new(settings),
+            from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })
     }
@@ -299,6 +356,8 @@ impl Config {
                 width: None,
             },
             engine: Engine::Local,
+            mode: None,
+            settings: Arc::default(),
             from: None,
             verbosity: Verbosity::Normal,
         }
@@ -337,6 +396,48 @@ impl Files {
         }
         Ok((!sources.is_empty()).then_some(Self { sources, recursive: manifests.recursive }))
     }
+}
+
+fn mode(flag: Option<crate::cli::Mode>, env: &Env) -> Result<Option<Mode>, ConfigError> {
+    match flag {
+        None => Ok(None),
+        Some(crate::cli::Mode::Warn) => Ok(Some(Mode::Warn)),
+        Some(crate::cli::Mode::Disabled) => Ok(Some(Mode::Disabled)),
+        Some(crate::cli::Mode::Correct) => Err(ConfigError::Correct(env.called())),
+    }
+}
+
+/// A file that is named must be there; the default one need not.
+fn settings(flag: Option<PathBuf>, env: &Env) -> Result<Arc<Settings>, ConfigError> {
+    let settings = match some_path(flag) {
+        Some(file) => read_settings(&file)?.ok_or_else(|| not_there(&file))?,
+        None => match default_file(env) {
+            Some(file) => read_settings(&file)?.unwrap_or_default(),
+            None => Settings::default(),
+        },
+    };
+    Ok(Arc::new(settings))
+}
+
+/// Not below `HELM_CONFIG_HOME`: the plugin obeys the same file as the program itself.
+fn default_file(env: &Env) -> Option<PathBuf> {
+    env.config.as_deref().map(|directory| directory.join("helm-drift").join("config.yaml"))
+}
+
+/// `None`: there is no such file.
+fn read_settings(file: &Path) -> Result<Option<Settings>, ConfigError> {
+    let name = || file.display().to_string();
+    let unreadable = |why: String| ConfigError::SettingsFile { file: name(), why };
+    let bytes = match std::fs::read(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| unreadable(error.to_string()))?,
+    };
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no UTF-8 text".to_owned()))?;
+    Settings::parse(&text).map(Some).map_err(|error| ConfigError::Settings { file: name(), error })
+}
+
+fn not_there(file: &Path) -> ConfigError {
+    ConfigError::SettingsFile { file: file.display().to_string(), why: "there is no such file".to_owned() }
 }
 
 impl Scope {
@@ -395,7 +496,7 @@ fn check_release_name(name: &str, env: &Env) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn is_dns_label(label: &str) -> bool {
+pub(crate) fn is_dns_label(label: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     label.bytes().all(|byte| inside(byte) || byte == b'-')
         && label.bytes().next().is_some_and(inside)

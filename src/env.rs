@@ -43,6 +43,8 @@ pub(crate) struct Env {
     pub(crate) home: Option<PathBuf>,
     /// The user's cache directory by the rules of the operating system.
     pub(crate) cache: Option<PathBuf>,
+    /// The user's configuration directory by the same rules.
+    pub(crate) config: Option<PathBuf>,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     /// Columns of the terminal that stdout is.
@@ -67,6 +69,7 @@ impl Env {
             variables: VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect(),
             home: dirs::home_dir(),
             cache: dirs::cache_dir(),
+            config: dirs::config_dir(),
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal: io::stderr().is_terminal(),
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)),

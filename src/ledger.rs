@@ -2,6 +2,7 @@
 
 use crate::drift::finding::{Finding, Fix, Notice, NoticeReason, ObjectCounts, Verdict};
 use crate::drift::manifest::Desired;
+use crate::drift::rules::Hit;
 use crate::drift::tally::Tally;
 use crate::task::{Outcome, OutcomeKind};
 
@@ -15,6 +16,8 @@ pub(crate) struct Ledger {
     problems: Vec<String>,
     /// Differences of live to a pending or failed newest revision; `None`: not looked at.
     pub(crate) from_newest: Option<usize>,
+    /// Rules that met a finding.
+    pub(crate) hits: Vec<Hit>,
 }
 
 /// A ledger's end.
@@ -48,6 +51,7 @@ impl Ledger {
             OutcomeKind::Unreadable => self.counts.unreadable += 1,
         }
         self.notices.extend(outcome.notices);
+        self.hits.extend(outcome.hits);
         self.findings.extend(settled.into_iter().map(|finding| (place, finding)));
         if let Some(count) = &mut self.from_newest {
             *count += outcome.from_newest;

@@ -1,26 +1,34 @@
 //! The check of all releases in scope: records, payloads, desired objects, live objects, findings, report.
 //! Joins the Kubernetes edge and the core; knows nothing of how a report is shown.
 
-use std::collections::BTreeSet;
+mod absent;
+mod helm_releases;
+
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 
-use crate::case::{Case, Loaded};
+use self::absent::Listed;
+use crate::case::{Case, Loaded, Orders, bodies};
 use crate::cluster::storage::Records;
 use crate::cluster::{Cluster, ClusterError};
-use crate::config::{Namespaces, Scope};
+use crate::config::{Config, Namespaces, Scope};
+use crate::drift::coverage::{self, Looked};
 use crate::drift::finding::{
     Condition, Mode, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Storage, Trouble, TroubleReason,
 };
+use crate::drift::flux::HelmRelease;
 use crate::drift::live::ApiTable;
 use crate::drift::payload::{self, DecodeError, Limits};
+use crate::drift::policy::{self, Policy, Wishes};
 use crate::drift::release::{History, RecordMeta, Release, ReleaseKey, Status};
-use crate::drift::similar;
-use crate::drift::state::{Asked, PENDING_TIMEOUT};
+use crate::drift::rules::{Hit, Rules, Rulings};
+use crate::drift::state::Asked;
 use crate::inspector::Inspector;
 use crate::ledger::Ledger;
+use crate::settings::Settings;
 use crate::task::Task;
 
 /// How often a release that moves while it is read is judged again before its findings are called unverified (design.md §4).
@@ -32,23 +40,36 @@ const FEW: usize = 3;
 /// Checks every release in scope.
 ///
 /// A release whose reading fails becomes a line of the report, never an abort of the others; trouble that leaves no verdict at all
-/// becomes an entry of `errors`.
-pub(crate) async fn survey(inspector: &Inspector<'_>, scope: &Scope, show_all: bool, now: Timestamp) -> Report {
-    let found = Survey { inspector, cluster: inspector.cluster, scope, show_all, now }.run().await;
-    Report {
+/// becomes an entry of `errors`. Beside the report: which ignore rules met which findings.
+pub(crate) async fn survey(inspector: &Inspector<'_>, config: &Config, now: Timestamp) -> (Report, Vec<Hit>) {
+    let survey = Survey {
+        inspector,
+        cluster: inspector.cluster,
+        scope: &config.scope,
+        settings: &config.settings,
+        mode: config.mode,
+        show_all: config.output.show_all,
+        now,
+    };
+    let found = survey.run().await;
+    let report = Report {
         cluster: inspector.cluster.info().await,
         started_at: now,
         finished_at: now,
         releases: found.releases,
         notices: found.notices,
         errors: found.errors,
-    }
+    };
+    (report, found.hits)
 }
 
 struct Survey<'a> {
     inspector: &'a Inspector<'a>,
     cluster: &'a Cluster,
     scope: &'a Scope,
+    settings: &'a Settings,
+    /// `--mode`
+    mode: Option<Mode>,
     show_all: bool,
     now: Timestamp,
 }
@@ -58,6 +79,14 @@ struct Found {
     releases: Vec<ReleaseReport>,
     notices: Vec<Notice>,
     errors: Vec<Trouble>,
+    /// Ignore rules that met a finding.
+    hits: Vec<Hit>,
+}
+
+/// What is known of the cluster before any release is judged.
+struct Surroundings {
+    apis: Arc<ApiTable>,
+    flux: Vec<HelmRelease>,
 }
 
 /// What reading one release came to.
@@ -80,16 +109,13 @@ impl Survey<'_> {
         let mut found = Found::default();
         let namespace = self.namespace();
         let (histories, apis) = futures::join!(self.histories(namespace.as_deref(), &mut found), self.cluster.apis());
-        let histories = match histories {
+        let (histories, listed) = match histories {
             Ok(histories) => histories,
             Err(error) => {
                 found.errors.push(trouble(&error, namespace.as_deref()));
                 return found;
             }
         };
-        if histories.is_empty() {
-            return found;
-        }
         let apis = match apis {
             Ok(apis) => apis,
             Err(error) => {
@@ -102,7 +128,25 @@ impl Survey<'_> {
             reason: NoticeReason::DiscoveryFailed,
             message: reason.to_owned(),
         }));
-        let (mut cases, closed) = self.judge(histories, &apis).await;
+        let around = Surroundings { flux: self.helm_releases(&apis, &mut found).await, apis };
+        self.report_absent(&listed, &around, &mut found).await;
+        if !histories.is_empty() {
+            self.report_all(histories, &around, &mut found).await;
+        }
+        found.releases.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let looked = Looked {
+            namespace: namespace.as_deref(),
+            names: &self.scope.releases,
+            whole: self.scope.selector.is_none() && self.scope.revision.is_none() && found.errors.is_empty(),
+            releases: &found.releases,
+        };
+        found.notices.extend(coverage::notices(&self.settings.rules.ignore, &found.hits, self.now, looked));
+        found
+    }
+
+    /// Judges releases, and again those that change while they are read.
+    async fn report_all(&self, histories: Vec<History>, around: &Surroundings, found: &mut Found) {
+        let (mut cases, closed) = self.judge(histories, around).await;
         for _ in 0..SECOND_LOOKS {
             let moved = self.moved(&cases).await;
             if moved.is_empty() {
@@ -111,7 +155,7 @@ impl Survey<'_> {
             self.inspector.progress.stage("checking again what changed while it was read");
             let keys: Vec<ReleaseKey> = moved.iter().map(|history| history.key.clone()).collect();
             cases.retain(|case| !keys.contains(&case.loaded.history.key));
-            let (again, closed) = self.judge(moved, &apis).await;
+            let (again, closed) = self.judge(moved, around).await;
             cases.extend(again);
             found.releases.extend(closed);
         }
@@ -120,9 +164,10 @@ impl Survey<'_> {
             case.ledger.unsettle();
         }
         found.releases.extend(closed);
-        found.releases.extend(cases.into_iter().filter_map(|case| case.report(self.scope.storage, self.show_all)));
-        found.releases.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        found
+        for mut case in cases {
+            found.hits.append(&mut case.ledger.hits);
+            found.releases.extend(case.report(self.scope.storage, self.show_all));
+        }
     }
 
     fn namespace(&self) -> Option<String> {
@@ -134,8 +179,12 @@ impl Survey<'_> {
         }
     }
 
-    /// The releases in scope; what is named and not there goes to `found.errors`.
-    async fn histories(&self, namespace: Option<&str>, found: &mut Found) -> Result<Vec<History>, ClusterError> {
+    /// The releases in scope that have a record, and what is known of the others.
+    async fn histories(
+        &self,
+        namespace: Option<&str>,
+        found: &mut Found,
+    ) -> Result<(Vec<History>, Listed), ClusterError> {
         let only = match self.scope.releases.as_slice() {
             [one] => Some(one.as_str()),
             _ => None,
@@ -147,12 +196,14 @@ impl Survey<'_> {
             message: format!("{} in namespace {} is no release record: {}", odd.object_name, odd.namespace, odd.reason),
         }));
         let mut histories = History::group(listed.records);
+        let mut missing =
+            Listed { existing: histories.iter().map(|one| one.key.clone()).collect(), ..Listed::default() };
         if !self.scope.releases.is_empty() {
-            self.look_for_named(&mut histories, namespace, found).await;
+            self.look_for_named(&mut histories, namespace, &mut missing).await;
         }
         if let Some(selector) = &self.scope.selector {
             histories.retain(|history| selector.matches(&history.newest().labels));
-            if histories.is_empty() && found.errors.is_empty() {
+            if histories.is_empty() && missing.missing.is_empty() {
                 found.errors.push(Trouble {
                     reason: TroubleReason::NothingFound,
                     message: "no release matches the selector".to_owned(),
@@ -160,7 +211,7 @@ impl Survey<'_> {
                 });
             }
         }
-        Ok(histories)
+        Ok((histories, missing))
     }
 
     /// The records in scope. Where they may not be listed, a named revision can still be read by its own name.
@@ -176,31 +227,18 @@ impl Survey<'_> {
         }
     }
 
-    /// Keeps the named releases, and says which are not there, and what might have been meant.
-    async fn look_for_named(&self, histories: &mut Vec<History>, namespace: Option<&str>, found: &mut Found) {
+    /// Keeps the named releases, and notes which are not there, and what might have been meant.
+    async fn look_for_named(&self, histories: &mut Vec<History>, namespace: Option<&str>, listed: &mut Listed) {
         let names = &self.scope.releases;
-        let absent: Vec<&String> =
-            names.iter().filter(|name| !histories.iter().any(|history| &history.key.name == *name)).collect();
-        let mut known: BTreeSet<String> = histories.iter().map(|history| history.key.name.clone()).collect();
+        let has_record = |name: &&String| histories.iter().any(|history| history.key.name == **name);
+        listed.missing = names.iter().filter(|name| !has_record(name)).cloned().collect();
+        listed.known = histories.iter().map(|history| history.key.name.clone()).collect();
         histories.retain(|history| names.contains(&history.key.name));
-        if !absent.is_empty()
+        if !listed.missing.is_empty()
             && names.len() == 1
             && let Ok(all) = self.cluster.records(self.scope.storage, namespace, None).await
         {
-            known = all.records.into_iter().map(|record| record.key.name).collect();
-        }
-        for name in absent {
-            let elsewhere = self.stored_elsewhere(namespace, name).await;
-            let (reason, message) = match elsewhere {
-                Some(driver) => (
-                    TroubleReason::OtherDriver,
-                    format!(
-                        "release {name:?} is stored by another driver: add --storage-driver {driver}, or set HELM_DRIVER={driver}"
-                    ),
-                ),
-                None => (TroubleReason::NotFound, similar::not_found(name, namespace, &known)),
-            };
-            found.errors.push(Trouble { reason, message, namespace: namespace.map(str::to_owned) });
+            listed.known = all.records.into_iter().map(|record| record.key.name).collect();
         }
     }
 
@@ -215,7 +253,7 @@ impl Survey<'_> {
     }
 
     /// Reads and judges releases, from payload to findings.
-    async fn judge(&self, histories: Vec<History>, apis: &Arc<ApiTable>) -> (Vec<Case>, Vec<ReleaseReport>) {
+    async fn judge(&self, histories: Vec<History>, around: &Surroundings) -> (Vec<Case>, Vec<ReleaseReport>) {
         self.inspector.progress.stage(&format!("reading {} releases", histories.len()));
         let loads: Vec<Load> =
             stream::iter(histories).map(|history| self.load(history)).buffered(self.cluster.parallel()).collect().await;
@@ -226,13 +264,13 @@ impl Survey<'_> {
                 Load::Closed(report) => closed.push(*report),
             }
         }
-        let (mut cases, mut tasks) = self.open(loaded, apis);
-        let mut apis = Arc::clone(apis);
+        let mut apis = Arc::clone(&around.apis);
+        let (mut cases, mut tasks) = self.open(loaded, &around.flux, &apis);
         if tasks.iter().any(Task::is_unserved) {
             // A kind that a table from disk does not know may have been defined since.
             let fresh = self.cluster.apis_fresh().await.unwrap_or_else(|_| Arc::clone(&apis));
             if !Arc::ptr_eq(&fresh, &apis) {
-                (cases, tasks) = self.open(cases.into_iter().map(|case| case.loaded).collect(), &fresh);
+                (cases, tasks) = self.open(cases.into_iter().map(|case| case.loaded).collect(), &around.flux, &fresh);
                 apis = fresh;
             }
         }
@@ -241,29 +279,65 @@ impl Survey<'_> {
         (cases, closed)
     }
 
-    fn open(&self, loaded: Vec<Loaded>, apis: &ApiTable) -> (Vec<Case>, Vec<Task>) {
+    fn open(&self, loaded: Vec<Loaded>, flux: &[HelmRelease], apis: &ApiTable) -> (Vec<Case>, Vec<Task>) {
         let (mut cases, mut tasks) = (Vec::new(), Vec::new());
         for one in loaded {
-            let asked = self.asked(&one.history.key.name);
-            let (case, own) = Case::open(one, cases.len(), self.scope.storage, asked, apis);
+            let orders = self.orders(&one, flux, apis);
+            let (case, own) = Case::open(one, cases.len(), self.scope.storage, orders, apis);
             cases.push(case);
             tasks.extend(own);
         }
         (cases, tasks)
     }
 
-    fn asked(&self, name: &str) -> Asked {
-        Asked {
+    fn orders(&self, one: &Loaded, flux: &[HelmRelease], apis: &ApiTable) -> Orders {
+        let key = &one.history.key;
+        let record = one.history.newest();
+        let expected = self.settings.expected(key);
+        let claims = flux.iter().filter(|claim| claim.release == *key);
+        let objects = OnceCell::new();
+        let labelled = |claim: &HelmRelease| {
+            let bodies = objects.get_or_init(|| {
+                one.judged_release().map(|release| bodies(release, &key.namespace, apis)).unwrap_or_default()
+            });
+            bodies.values().any(|body| claim.is_named_by(body))
+        };
+        let (flux, strangers): (Vec<&HelmRelease>, Vec<&HelmRelease>) =
+            claims.partition(|claim| claim.is_manager_by(record) || labelled(claim));
+        let Policy { mode, suspended, mut notices } =
+            policy::policy(Some(record), Wishes { expected, flux: &flux, ..self.wishes() });
+        notices.extend(strangers.into_iter().map(policy::about_stranger));
+        let asked = Asked {
             now: self.now,
-            pending_timeout: PENDING_TIMEOUT,
-            mode: Mode::Warn,
-            suspended: false,
-            named: self.scope.releases.iter().any(|named| named == name),
-            expected: false,
-            expected_revision: None,
+            pending_timeout: self.settings.pending_timeout,
+            mode,
+            suspended,
+            named: self.scope.releases.contains(&key.name),
+            expected: expected.is_some() || !flux.is_empty(),
+            expected_revision: expected.and_then(|expected| expected.revision),
             revision_named: self.scope.revision.is_some(),
-            helm_managers: Vec::new(),
+            helm_managers: self.settings.helm_managers.clone(),
+        };
+        let rulings = Rulings {
+            rules: self.rules(),
+            release: key.clone(),
+            now: self.now,
+            flux: flux.iter().flat_map(|one| one.ignores.clone()).collect(),
+        };
+        Orders { asked, rulings, notices }
+    }
+
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            flag: self.mode,
+            mode: self.settings.mode,
+            correct_by_label: self.settings.correct_by_label,
+            ..Wishes::default()
         }
+    }
+
+    fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.settings.rules)
     }
 
     async fn load(&self, history: History) -> Load {
@@ -309,6 +383,9 @@ impl Survey<'_> {
 
     /// A release of which nothing can be told.
     fn closed(&self, history: &History, message: String) -> Load {
+        let expected = self.settings.expected(&history.key);
+        let Policy { mode, suspended, notices } =
+            policy::policy(Some(history.newest()), Wishes { expected, ..self.wishes() });
         Load::Closed(Box::new(ReleaseReport {
             name: history.key.name.clone(),
             namespace: history.key.namespace.clone(),
@@ -324,12 +401,12 @@ impl Survey<'_> {
             stalled: Condition::False,
             reason: Reason::Unverified,
             message,
-            mode: Mode::Warn,
-            suspended: false,
-            exit: 2,
+            mode,
+            suspended,
+            exit: if suspended || mode == Mode::Disabled { 0 } else { 2 },
             objects: ObjectCounts::default(),
             findings: Vec::new(),
-            notices: Vec::new(),
+            notices,
         }))
     }
 

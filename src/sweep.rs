@@ -7,9 +7,12 @@ use jiff::Timestamp;
 
 use crate::config::{Files, Source};
 use crate::drift::classify::Hand;
+use crate::drift::coverage::{self, Looked};
 use crate::drift::finding::{ApplyMethod, Mode, ReleaseReport, Report, Storage, Trouble, TroubleReason};
 use crate::drift::live::ApiTable;
 use crate::drift::manifest::{self, Desired};
+use crate::drift::release::ReleaseKey;
+use crate::drift::rules::{Rules, Rulings};
 use crate::drift::settle;
 use crate::drift::state::Comparison;
 use crate::files::{self, Reading};
@@ -22,15 +25,30 @@ use crate::task::{Task, Terms};
 ///
 /// `namespace`: of namespaced objects that name none. What cannot be read is an entry of `errors`, and keeps its argument from
 /// being called in sync; the rest is judged all the same.
-pub(crate) async fn sweep(inspector: &Inspector<'_>, files: &Files, namespace: &str, now: Timestamp) -> Report {
-    let mut sweep = Sweep { inspector, namespace, releases: Vec::new(), errors: Vec::new() };
+pub(crate) async fn sweep(
+    inspector: &Inspector<'_>,
+    files: &Files,
+    namespace: &str,
+    rules: &Arc<Rules>,
+    now: Timestamp,
+) -> Report {
+    let rulings = Rulings {
+        rules: Arc::clone(rules),
+        // Rules for certain releases are not for files.
+        release: ReleaseKey { namespace: namespace.to_owned(), name: String::new() },
+        now,
+        flux: Vec::new(),
+    };
+    let mut sweep = Sweep { inspector, namespace, rulings, releases: Vec::new(), errors: Vec::new() };
     sweep.run(files).await;
+    // Files are never all that a rule may be for: none is said to cover nothing.
+    let looked = Looked { namespace: None, names: &[], whole: false, releases: &[] };
     Report {
         cluster: inspector.cluster.info().await,
         started_at: now,
         finished_at: now,
         releases: sweep.releases,
-        notices: Vec::new(),
+        notices: coverage::notices(&rules.ignore, &[], now, looked),
         errors: sweep.errors,
     }
 }
@@ -38,6 +56,7 @@ pub(crate) async fn sweep(inspector: &Inspector<'_>, files: &Files, namespace: &
 struct Sweep<'a> {
     inspector: &'a Inspector<'a>,
     namespace: &'a str,
+    rulings: Rulings,
     releases: Vec<ReleaseReport>,
     errors: Vec<Trouble>,
 }
@@ -68,6 +87,7 @@ impl Sweep<'_> {
             has_subcharts: false,
             comparison: Comparison::Manifest,
             release: (String::new(), String::new()),
+            rulings: self.rulings.clone(),
         });
         for argument in arguments {
             let mut desired = self.desired(&argument, &apis);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::drift::classify::{self, Candidate, Circumstances, Hand, Judgement, Wanted};
-use crate::drift::finding::{ApplyMethod, Cause, Change, Notice, Verdict};
+use crate::drift::finding::{ApplyMethod, Cause, Change, Notice, NoticeReason, Verdict};
 use crate::drift::live::Observation;
 use crate::drift::manifest::{Access, DesiredObject};
 use crate::drift::object::ObjectRef;
+use crate::drift::rules::{self, Hit, Rulings};
 use crate::drift::schema::Schema;
 use crate::drift::state::Comparison;
 
@@ -32,6 +33,7 @@ pub(crate) struct Terms {
     pub(crate) comparison: Comparison,
     /// Name and namespace, as the ownership annotations have them.
     pub(crate) release: (String, String),
+    pub(crate) rulings: Rulings,
 }
 
 /// What became of one object.
@@ -41,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) kind: OutcomeKind,
     /// Differences to the pending or failed newest revision.
     pub(crate) from_newest: usize,
+    /// Rules that met a finding.
+    pub(crate) hits: Vec<Hit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +77,48 @@ impl Task {
 
     /// The object in the version that it is read in.
     fn wanted(&self) -> Wanted<'_> {
-        Wanted { object: &self.object, source: self.desired.source.as_deref(), body: &self.desired.body }
+        Wanted {
+            object: &self.object,
+            source: self.desired.source.as_deref(),
+            body: &self.desired.body,
+            sensitive: &self.terms.rulings.rules.sensitive,
+        }
     }
 
     /// Judges what was read. Runs off the async threads.
     pub(crate) fn judge(&self, observation: Observation, schema: Option<&Schema>) -> Outcome {
-        match observation {
+        let outcome = match observation {
             Observation::Found(live) if self.terms.comparison == Comparison::Leftovers => self.left_over(&live.body),
             Observation::Found(live) => self.found(&live.body, schema),
             Observation::Missing => self.missing(None),
             Observation::Unreadable(reason) => self.unreadable(reason),
+        };
+        self.marked(outcome)
+    }
+
+    /// With what the rules cover marked. It asks and tells nothing any more.
+    fn marked(&self, mut outcome: Outcome) -> Outcome {
+        for candidate in &mut outcome.candidates {
+            outcome.hits.extend(self.terms.rulings.mark(&mut candidate.finding, Some(&self.desired.body)));
+            let notice = candidate.notice.take();
+            if candidate.finding.verdict == Verdict::Ignored {
+                candidate.question = None;
+            } else {
+                outcome.notices.extend(notice);
+            }
         }
+        let wrong = rules::given_away(&self.desired.body).into_iter().filter_map(Result::err);
+        outcome.notices.extend(wrong.map(|error| Notice {
+            object: Some(self.object.clone()),
+            reason: NoticeReason::RuleNeverMatches,
+            message: format!("its annotation {} covers less than it says: {error}", rules::ANNOTATION),
+        }));
+        outcome
+    }
+
+    fn counts_as_drift(&self, mut candidate: Candidate) -> bool {
+        self.terms.rulings.mark(&mut candidate.finding, Some(&self.desired.body));
+        candidate.finding.verdict == Verdict::Drift
     }
 
     fn found(&self, live: &Value, schema: Option<&Schema>) -> Outcome {
@@ -95,12 +130,12 @@ impl Task {
             Some(Some(body)) => {
                 let newest = Wanted { body, ..self.wanted() };
                 let judged = classify::judge(newest, live, schema, self.circumstances(None, &[]));
-                judged.candidates.iter().filter(|one| one.finding.verdict == Verdict::Drift).count()
+                judged.candidates.into_iter().filter(|one| self.counts_as_drift(one.clone())).count()
             }
             Some(None) => 1,
             None => 0,
         };
-        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest }
+        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new() }
     }
 
     fn circumstances<'a>(&'a self, upgrade: Option<Option<&'a Value>>, failed: &'a [&'a Value]) -> Circumstances<'a> {
@@ -110,6 +145,7 @@ impl Task {
             has_subcharts: self.terms.has_subcharts,
             upgrade,
             failed,
+            writers: &self.terms.rulings.rules.writers,
         }
     }
 
@@ -120,11 +156,12 @@ impl Task {
 
     /// What is known without reading: the object cannot exist, or nothing can be said. `None`: it must be read.
     pub(crate) fn unasked(&self) -> Option<Outcome> {
-        match &self.desired.access {
-            Access::Served(_) => None,
-            Access::NotServed(reason) => Some(self.missing(Some(reason.clone()))),
-            Access::Undiscovered(reason) => Some(self.unreadable(reason.clone())),
-        }
+        let outcome = match &self.desired.access {
+            Access::Served(_) => return None,
+            Access::NotServed(reason) => self.missing(Some(reason.clone())),
+            Access::Undiscovered(reason) => self.unreadable(reason.clone()),
+        };
+        Some(self.marked(outcome))
     }
 
     fn missing(&self, why: Option<String>) -> Outcome {
@@ -134,26 +171,29 @@ impl Task {
                 notices: Vec::new(),
                 kind: OutcomeKind::Compared,
                 from_newest: 0,
+                hits: Vec::new(),
             };
         }
         let upgrade = self.upgrade.as_ref().map(Option::as_ref);
         let finding = classify::missing(self.wanted(), self.circumstances(upgrade, &[]), why);
         let from_newest = usize::from(matches!(self.upgrade, Some(Some(_))));
         Outcome {
-            candidates: vec![Candidate { finding, question: None }],
+            candidates: vec![Candidate::settled(finding)],
             notices: Vec::new(),
             kind: OutcomeKind::Missing,
             from_newest,
+            hits: Vec::new(),
         }
     }
 
     fn unreadable(&self, reason: String) -> Outcome {
         let finding = classify::whole(self.wanted(), Change::Unreadable, Verdict::Unverified, None, Some(reason));
         Outcome {
-            candidates: vec![Candidate { finding, question: None }],
+            candidates: vec![Candidate::settled(finding)],
             notices: Vec::new(),
             kind: OutcomeKind::Unreadable,
             from_newest: 0,
+            hits: Vec::new(),
         }
     }
 
@@ -166,11 +206,11 @@ impl Task {
             && annotation("meta.helm.sh/release-namespace") == Some(namespace);
         let candidates = if ours && !self.desired.kept {
             let finding = classify::whole(self.wanted(), Change::Orphan, Verdict::Drift, Some(Cause::Orphan), None);
-            vec![Candidate { finding, question: None }]
+            vec![Candidate::settled(finding)]
         } else {
             Vec::new()
         };
-        Outcome { candidates, notices: Vec::new(), kind: OutcomeKind::Compared, from_newest: 0 }
+        Outcome { candidates, notices: Vec::new(), kind: OutcomeKind::Compared, from_newest: 0, hits: Vec::new() }
     }
 }
 

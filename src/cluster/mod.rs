@@ -12,6 +12,7 @@ mod listing;
 mod mask;
 pub(crate) mod observe;
 pub(crate) mod openapi;
+pub(crate) mod owned;
 mod path;
 mod proxy;
 mod question;

@@ -18,7 +18,7 @@ use crate::drift::live::{LiveObject, Observation, Served};
 use crate::drift::object::ObjectRef;
 
 /// Every object that Helm writes carries this label (helm/helm `pkg/action/validate.go`).
-const MANAGED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
+pub(super) const MANAGED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
 /// Objects of kinds whose single objects may be 1 MiB: a page must fit in memory.
 const PAGE_OF_LARGE: usize = 250;

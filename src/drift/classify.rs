@@ -12,6 +12,7 @@ use super::finding::{
 };
 use super::object::{FieldPath, Gvk, ObjectRef};
 use super::owners::{Entry, EntryId, Owners};
+use super::rules::{self, Sensitive, Writer};
 use super::schema::Schema;
 use super::security::{self, Relevance};
 use super::writers::{self, Subject};
@@ -50,6 +51,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) upgrade: Option<Option<&'a Value>>,
     /// The same object as failed revisions that are still stored wanted it, while the newest is deployed.
     pub(crate) failed: &'a [&'a Value],
+    /// More known writers.
+    pub(crate) writers: &'a [Writer],
 }
 
 /// What must be looked up before a finding is settled.
@@ -64,6 +67,15 @@ pub(crate) enum Question {
 pub(crate) struct Candidate {
     pub(crate) finding: Finding,
     pub(crate) question: Option<Question>,
+    /// To be told unless a rule covers the finding.
+    pub(crate) notice: Option<Notice>,
+}
+
+impl Candidate {
+    /// With nothing left to ask or to tell.
+    pub(crate) fn settled(finding: Finding) -> Self {
+        Self { finding, question: None, notice: None }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +90,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) object: &'a ObjectRef,
     pub(crate) source: Option<&'a str>,
     pub(crate) body: &'a Value,
+    /// What must not be shown of it, beside a Secret's values.
+    pub(crate) sensitive: &'a [Sensitive],
 }
 
 /// Judges one object that was found.
@@ -183,25 +197,39 @@ fn roles(owners: &Owners, hand: &Hand, applied: Option<&Applied>) -> Vec<Role> {
         .collect()
 }
 
+/// Why what a known writer did is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known<'a> {
+    cause: Cause,
+    /// The reason that the configuration gives.
+    note: Option<&'a str>,
+}
+
+impl From<Cause> for Known<'_> {
+    fn from(cause: Cause) -> Self {
+        Self { cause, note: None }
+    }
+}
+
 /// What one part of a live-only value turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Part<'a> {
     /// No difference: a default, an allocation, or Helm's own.
     Nothing,
     /// Nobody holds it: set at admission.
     Unowned,
     /// Its owner's traces were wiped.
     Untraceable,
-    Known(Cause),
+    Known(Known<'a>),
     Drift(Cause),
 }
 
 /// The verdict on a live-only value as a whole.
 #[derive(Debug, Default)]
-struct Sum {
+struct Sum<'a> {
     unowned: bool,
     untraceable: bool,
-    known: Option<Cause>,
+    known: Option<Known<'a>>,
     drift: Option<Cause>,
     /// Holders of the parts that decide.
     drifted_by: Vec<EntryId>,
@@ -220,17 +248,17 @@ struct Judge<'a> {
     judgement: Judgement,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
     fn difference(&mut self, difference: &Difference) {
         if self.fits_upgrade(difference) {
-            return self.expected(difference, Cause::Upgrade, &difference.holders);
+            return self.expected(difference, Cause::Upgrade.into(), &difference.holders);
         }
         match (difference.change, difference.nature) {
             (Change::Added, _) => self.added(difference),
             (Change::Removed, _) => self.removed(difference),
             (_, Nature::DroppedZero) => self.dropped_zero(difference),
             (_, Nature::ExtraInside) => self.extra_inside(difference),
-            (_, Nature::Reordered) => self.expected(difference, Cause::Bookkeeping, &difference.holders),
+            (_, Nature::Reordered) => self.expected(difference, Cause::Bookkeeping.into(), &difference.holders),
             (_, Nature::Plain) => self.changed(difference),
         }
     }
@@ -256,15 +284,21 @@ impl Judge<'_> {
         holders.iter().filter_map(|id| self.owners.entries.get(*id)).map(|entry| &entry.manager).collect()
     }
 
-    fn known(&self, path: &FieldPath, holders: &[EntryId]) -> Option<Cause> {
+    fn known(&self, path: &FieldPath, holders: &[EntryId]) -> Option<Known<'a>> {
         // What Helm wrote itself beside a controller is no evidence against the controller.
         let others: Vec<EntryId> = holders.iter().copied().filter(|id| self.role(*id) != Role::Helm).collect();
-        let subject = Subject { gvk: &self.wanted.object.gvk, desired: self.wanted.body };
-        writers::known(subject, path, &self.managers(&others))
+        let managers = self.managers(&others);
+        let gvk = &self.wanted.object.gvk;
+        let subject = Subject { gvk, desired: self.wanted.body };
+        let by_table = writers::known(subject, path, &managers).map(|cause| Known { cause, note: None });
+        by_table.or_else(|| {
+            let writer = self.circumstances.writers.iter().find(|one| one.explains(gvk, path, &managers))?;
+            Some(Known { cause: Cause::Controller, note: writer.reason.as_deref() })
+        })
     }
 
     /// A value that live has in addition, apart from what it is made of.
-    fn part(&self, difference: &Difference) -> Part {
+    fn part(&self, difference: &Difference) -> Part<'a> {
         let holders = &difference.holders;
         match difference.fill {
             Some(Fill::Default | Fill::Allocated) => return Part::Nothing,
@@ -285,8 +319,8 @@ impl Judge<'_> {
         if self.any(holders, Role::Helm) {
             return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
         }
-        if let Some(cause) = self.known(&difference.path, holders) {
-            return Part::Known(cause);
+        if let Some(known) = self.known(&difference.path, holders) {
+            return Part::Known(known);
         }
         Part::Drift(if self.any(holders, Role::Late) { Cause::ForgedName } else { Cause::Added })
     }
@@ -310,7 +344,7 @@ impl Judge<'_> {
         self.failed.iter().any(|differences| !touches(differences, path))
     }
 
-    fn sum(&self, difference: &Difference, sum: &mut Sum) {
+    fn sum(&self, difference: &Difference, sum: &mut Sum<'a>) {
         if difference.fill.is_some_and(|fill| fill != Fill::NodePort) {
             return;
         }
@@ -321,8 +355,8 @@ impl Judge<'_> {
             Part::Nothing => {}
             Part::Unowned => sum.unowned = true,
             Part::Untraceable => sum.untraceable = true,
-            Part::Known(cause) => {
-                sum.known = sum.known.or(Some(cause));
+            Part::Known(known) => {
+                sum.known = sum.known.or(Some(known));
                 sum.known_by.extend(&difference.holders);
             }
             Part::Drift(cause) => {
@@ -346,31 +380,27 @@ impl Judge<'_> {
             self.push(difference, Verdict::Drift, Some(cause), None, &distinct(sum.drifted_by), question);
         } else if sum.untraceable {
             self.untraceable(difference);
-        } else if let Some(cause) = sum.known {
-            self.expected(difference, cause, &distinct(sum.known_by));
+        } else if let Some(known) = sum.known {
+            self.expected(difference, known, &distinct(sum.known_by));
         } else if sum.unowned {
             self.unowned(difference);
         }
     }
 
     fn unowned(&mut self, difference: &Difference) {
-        if self.relevance(difference) != Relevance::None {
-            self.notice(
-                NoticeReason::UnattributedAddition,
-                format!(
-                    "{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed",
-                    difference.path
-                ),
-            );
+        let notice = (self.relevance(difference) != Relevance::None).then(|| Notice {
+            object: Some(self.wanted.object.clone()),
+            reason: NoticeReason::UnattributedAddition,
+            message: format!(
+                "{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed",
+                difference.path
+            ),
+        });
+        let note = "held by nobody: set at admission";
+        self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), &[], None);
+        if let Some(candidate) = self.judgement.candidates.last_mut() {
+            candidate.notice = notice;
         }
-        self.push(
-            difference,
-            Verdict::Expected,
-            Some(Cause::Admission),
-            Some("held by nobody: set at admission"),
-            &[],
-            None,
-        );
     }
 
     fn relevance(&self, difference: &Difference) -> Relevance {
@@ -391,7 +421,7 @@ impl Judge<'_> {
     fn dropped_zero(&mut self, difference: &Difference) {
         match self.part(difference) {
             Part::Nothing | Part::Unowned => {}
-            Part::Known(cause) => self.expected(difference, cause, &difference.holders),
+            Part::Known(known) => self.expected(difference, known, &difference.holders),
             Part::Untraceable | Part::Drift(_) => self.changed(difference),
         }
     }
@@ -426,8 +456,8 @@ impl Judge<'_> {
 
     fn changed(&mut self, difference: &Difference) {
         let holders = &difference.holders;
-        if let Some(cause) = self.known(&difference.path, holders) {
-            return self.expected(difference, cause, holders);
+        if let Some(known) = self.known(&difference.path, holders) {
+            return self.expected(difference, known, holders);
         }
         if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
             let note = "rewritten while Helm wrote it";
@@ -474,8 +504,8 @@ impl Judge<'_> {
         self.managers(holders).iter().all(|manager| writers::may_scale(&manager.name))
     }
 
-    fn expected(&mut self, difference: &Difference, cause: Cause, holders: &[EntryId]) {
-        self.push(difference, Verdict::Expected, Some(cause), None, holders, None);
+    fn expected(&mut self, difference: &Difference, known: Known<'_>, holders: &[EntryId]) {
+        self.push(difference, Verdict::Expected, Some(known.cause), known.note, holders, None);
     }
 
     fn notice(&mut self, reason: NoticeReason, message: String) {
@@ -509,8 +539,8 @@ impl Judge<'_> {
                 object: self.wanted.object.clone(),
                 source: self.wanted.source.map(str::to_owned),
                 change: difference.change,
-                desired: shown(gvk, &difference.path, difference.desired.as_ref()),
-                live: shown(gvk, &difference.path, difference.live.as_ref()),
+                desired: shown(self.wanted, &difference.path, difference.desired.as_ref()),
+                live: shown(self.wanted, &difference.path, difference.live.as_ref()),
                 path: Some(difference.path.clone()),
                 pointer: Some(difference.pointer.clone()),
                 manager,
@@ -524,6 +554,7 @@ impl Judge<'_> {
                 fix: fix(verdict, difference.change, gvk, &difference.path, self.circumstances),
             },
             question,
+            notice: None,
         });
     }
 
@@ -579,10 +610,9 @@ pub(crate) fn whole(
     let gvk = &wanted.object.gvk;
     let class = class(verdict, cause, None);
     let body = match change {
-        Change::Missing if is_secret(gvk) => {
-            Shown::Masked { bytes: wanted.body.get("data").map_or(0, |data| data.to_string().len()) }
-        }
-        Change::Missing => Shown::Plain(wanted.body.clone()),
+        // Not a Secret's data alone: a document whose data is elsewhere than it should be is no reason to show it.
+        Change::Missing if is_secret(gvk) => Shown::Masked { bytes: masked_bytes(wanted.body) },
+        Change::Missing => shown(wanted, &FieldPath::default(), Some(wanted.body)),
         _ => Shown::Absent,
     };
     Finding {
@@ -652,22 +682,21 @@ pub(crate) fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Secret"
 }
 
-/// A value as it may be shown: Secret data, and kubectl's copy of it, are masked here, once.
-fn shown(gvk: &Gvk, path: &FieldPath, value: Option<&Value>) -> Shown {
+/// A value as it may be shown: Secret data, what the configuration calls sensitive, and kubectl's copies of both, are masked
+/// here, once.
+fn shown(wanted: Wanted<'_>, path: &FieldPath, value: Option<&Value>) -> Shown {
     let Some(value) = value else { return Shown::Absent };
-    let at = path.to_string();
-    let secret = is_secret(gvk)
-        && (at.starts_with(".data")
-            || at.starts_with(".stringData")
-            || at.starts_with(r#".metadata.annotations["kubectl.kubernetes.io/last-applied"#));
-    if secret {
-        let bytes = match value.as_str() {
-            Some(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
-            None => value.as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum()),
-        };
-        return Shown::Masked { bytes };
+    let hidden = is_secret(&wanted.object.gvk) && rules::hides_secret(path, value)
+        || rules::hides(wanted.sensitive, wanted.object, path, value);
+    if hidden { Shown::Masked { bytes: masked_bytes(value) } } else { Shown::Plain(value.clone()) }
+}
+
+fn masked_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
+        Value::Object(map) => map.values().filter_map(Value::as_str).map(str::len).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
     }
-    Shown::Plain(value.clone())
 }
 
 /// The first method that repairs it (design.md §11, table).
@@ -759,6 +788,8 @@ mod tests {
         hand: Hand,
         failed: Vec<Value>,
         upgrade: Option<Option<Value>>,
+        writers: Vec<Writer>,
+        sensitive: Vec<Sensitive>,
     }
 
     fn trial(desired: Value, live: Value) -> Trial {
@@ -770,7 +801,7 @@ mod tests {
             admission_excuse: true,
             applier: false,
         };
-        Trial { desired, live, hand, failed: Vec::new(), upgrade: None }
+        Trial { desired, live, hand, failed: Vec::new(), upgrade: None, writers: Vec::new(), sensitive: Vec::new() }
     }
 
     impl Trial {
@@ -809,9 +840,10 @@ mod tests {
                 has_subcharts: false,
                 upgrade: self.upgrade.as_ref().map(Option::as_ref),
                 failed: &failed,
+                writers: &self.writers,
             };
             judge(
-                Wanted { object: &object, source: None, body: &self.desired },
+                Wanted { object: &object, source: None, body: &self.desired, sensitive: &self.sensitive },
                 &self.live,
                 Some(&schema),
                 circumstances,
@@ -945,7 +977,8 @@ mod tests {
         );
         let trimmed = added().helm(json!({"f:spec": {}})).judge();
         assert_eq!(trimmed.candidates[0].finding.verdict, Verdict::Expected);
-        assert_eq!(trimmed.notices[0].reason, NoticeReason::UnattributedAddition);
+        let notice = trimmed.candidates[0].notice.as_ref().map(|notice| notice.reason);
+        assert_eq!(notice, Some(NoticeReason::UnattributedAddition));
     }
 
     #[test]
@@ -1092,8 +1125,9 @@ mod tests {
             has_subcharts: false,
             upgrade: None,
             failed: &[],
+            writers: &[],
         };
-        let gone = missing(Wanted { object: &object, source: None, body: &fast }, circumstances, None);
+        let gone = missing(Wanted { object: &object, source: None, body: &fast, sensitive: &[] }, circumstances, None);
         assert_eq!(gone.fix, Fix::Create);
     }
 }

@@ -76,6 +76,11 @@ impl ApiTable {
         self.kinds.values().flatten()
     }
 
+    /// Every served kind once, in its group's preferred version.
+    pub(crate) fn preferred(&self) -> impl Iterator<Item = &Served> {
+        self.kinds.values().filter_map(|versions| versions.first())
+    }
+
     /// Group versions whose discovery failed, with the reason.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.failed.iter().map(|(group_version, reason)| (group_version.as_str(), reason.as_str()))

@@ -6,6 +6,8 @@ use super::release::ReleaseKey;
 use super::state::{Comparison, Ground, State, one_line};
 use super::tally::Tally;
 
+const ABOUT_DISABLED: &str = "drift detection is disabled for this release; mode warn turns it on";
+
 /// The answer about one release.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settled {
@@ -97,7 +99,7 @@ impl State {
         let name = &self.key.name;
         match ground {
             Ground::Corrupt { object, revision, why } => self.about_corrupt(object, *revision, why),
-            Ground::Disabled => "drift detection is disabled for this release; mode warn turns it on".to_owned(),
+            Ground::Disabled => ABOUT_DISABLED.to_owned(),
             Ground::Pending { status, age, stuck, .. } => self.about_pending(status, age.as_deref(), *stuck, tally),
             Ground::Failed { description } => self.about_failed(description, tally),
             Ground::Uninstalling { age } => {
@@ -232,21 +234,36 @@ impl State {
 }
 
 /// A release that should exist, or that live objects name, and of which no record is left.
-pub(crate) fn deleted(key: &ReleaseKey, leftovers: usize, suspended: bool) -> Settled {
+///
+/// `flux`: namespace and name of the HelmRelease that wants it.
+pub(crate) fn deleted(
+    key: &ReleaseKey,
+    leftovers: usize,
+    flux: Option<(&str, &str)>,
+    mode: Mode,
+    suspended: bool,
+) -> Settled {
     let objects = match leftovers {
         0 => String::new(),
         1 => ", but 1 object still names it".to_owned(),
         many => format!(", but {many} objects still name it"),
     };
+    let remedy = match flux {
+        Some((namespace, name)) => format!("flux reconcile helmrelease {name} -n {namespace} --force"),
+        None => format!("helm upgrade --install {} CHART -n {}", key.name, key.namespace),
+    };
+    let gone = format!("no record is left in namespace {}{objects}", key.namespace);
+    let disabled = mode == Mode::Disabled;
     Settled {
-        ready: Condition::False,
-        stalled: Condition::True,
-        reason: Reason::Deleted,
-        message: format!(
-            "no record is left in namespace {}{objects}: restore the records from a backup, or `helm upgrade --install {} CHART -n {}`",
-            key.namespace, key.name, key.namespace
-        ),
-        exit: if suspended { 0 } else { 1 },
+        ready: if disabled { Condition::Unknown } else { Condition::False },
+        stalled: if disabled { Condition::False } else { Condition::True },
+        reason: if disabled { Reason::Disabled } else { Reason::Deleted },
+        message: if disabled {
+            format!("{ABOUT_DISABLED}; {gone}")
+        } else {
+            format!("{gone}: restore the records from a backup, or `{remedy}`")
+        },
+        exit: if suspended || disabled { 0 } else { 1 },
         shown: true,
         notices: Vec::new(),
     }
@@ -527,7 +544,7 @@ mod tests {
     #[test]
     fn a_release_without_records_is_deleted() {
         let key = ReleaseKey { namespace: "prod".into(), name: "nucleus".into() };
-        let settled = deleted(&key, 4, false);
+        let settled = deleted(&key, 4, None, Mode::Warn, false);
         assert_eq!((settled.ready, settled.stalled, settled.exit), (Condition::False, Condition::True, 1));
         assert_eq!(
             settled.message,

@@ -50,18 +50,26 @@ pub(crate) fn is_persons_tool(manager: &str) -> bool {
     PERSONS_TOOLS.iter().any(|pattern| glob(pattern, manager))
 }
 
+/// Whether a pattern of names takes in a person's tool.
+pub(crate) fn may_be_persons_tool(pattern: &str) -> bool {
+    PERSONS_TOOLS.iter().any(|tool| glob(pattern, tool.trim_end_matches('*')))
+}
+
 fn is_generic(manager: &str) -> bool {
     GENERIC_CLIENTS.contains(&manager) || matches!(manager, "before-first-apply" | "ancient-changes")
 }
 
-/// `*` stands for any text, at either end or both.
+/// Each `*` of the pattern stands for any text, none included.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(rest), Some(_)) => rest.strip_suffix('*').is_none_or(|middle| text.contains(middle)),
-        (Some(end), None) => text.ends_with(end),
-        (None, Some(start)) => text.starts_with(start),
-        (None, None) => pattern == text,
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        // The first place leaves the most to match the rest with.
+        let Some((_, after)) = left.split_once(part) else { return false };
+        left = after;
     }
+    left.ends_with(end)
 }
 
 /// Which managers a row trusts.
@@ -265,6 +273,28 @@ mod tests {
 
     fn cause(kind: (&str, &str), path: &FieldPath, name: &str, desired: &serde_json::Value) -> Option<Cause> {
         known(Subject { gvk: &Gvk::new(kind.0, kind.1), desired }, path, &[&manager(name)])
+    }
+
+    #[test]
+    fn a_star_is_any_text() {
+        for (pattern, text, matches) in [
+            ("web", "web", true),
+            ("web", "web-1", false),
+            ("web*", "web", true),
+            ("*web", "my-web", true),
+            ("*web*", "my-web-1", true),
+            ("*", "", true),
+            ("**", "x", true),
+            ("web-*-db", "web-1-db", true),
+            ("web-*-db", "web-db", false),
+            ("a*a", "a", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod json;
 mod line;
 mod name;
 mod progress;
+pub(crate) mod rules;
 #[cfg(test)]
 mod sample;
 pub(crate) mod text;
