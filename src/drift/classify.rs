@@ -10,7 +10,7 @@ use super::defaults::Fill;
 use super::finding::{
     ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict,
 };
-use super::object::{FieldPath, Gvk, ObjectRef};
+use super::object::{FieldPath, Gvk, ObjectRef, Segment};
 use super::owners::{Entry, EntryId, Owners};
 use super::schema::Schema;
 use super::security::{self, Relevance};
@@ -662,15 +662,38 @@ pub(crate) fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Secret"
 }
 
-/// A value as it may be shown: Secret data, and kubectl's copy of it, are masked here, once.
+/// Annotations of Secrets that hold their values: what was sent by `kubectl apply`, and a token of OpenShift's.
+const SECRET_ANNOTATIONS: [&str; 2] =
+    ["kubectl.kubernetes.io/last-applied-configuration", "openshift.io/token-secret.value"];
+
+/// Whether a value of a Secret must not be shown. In clear is only what no value can hide in, so that a slip of the pen
+/// (`dataString`) shows none.
+fn is_secret_value(path: &FieldPath, value: &Value) -> bool {
+    let names: Vec<&str> = path
+        .0
+        .iter()
+        .map_while(|segment| match segment {
+            Segment::Field(name) => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    let holds = |annotations: Option<&Value>| {
+        annotations.is_some_and(|all| SECRET_ANNOTATIONS.iter().any(|name| all.get(name).is_some()))
+    };
+    match names.as_slice() {
+        ["apiVersion" | "kind" | "type" | "immutable"] => false,
+        ["metadata"] => holds(value.get("annotations")),
+        ["metadata", "annotations"] => holds(Some(value)),
+        ["metadata", "annotations", name, ..] => SECRET_ANNOTATIONS.contains(name),
+        ["metadata", ..] => false,
+        _ => true,
+    }
+}
+
+/// A value as it may be shown: values of Secrets, and copies of them, are masked here, once.
 fn shown(gvk: &Gvk, path: &FieldPath, value: Option<&Value>) -> Shown {
     let Some(value) = value else { return Shown::Absent };
-    let at = path.to_string();
-    let secret = is_secret(gvk)
-        && (at.starts_with(".data")
-            || at.starts_with(".stringData")
-            || at.starts_with(r#".metadata.annotations["kubectl.kubernetes.io/last-applied"#));
-    if secret {
+    if is_secret(gvk) && is_secret_value(path, value) {
         let bytes = match value.as_str() {
             Some(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
             None => value.as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum()),
