@@ -10,9 +10,10 @@ use super::defaults::Fill;
 use super::finding::{
     ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict,
 };
+use super::mask::{is_secret, shown};
 use super::object::{FieldPath, Gvk, ObjectRef};
 use super::owners::{Entry, EntryId, Owners};
-use super::rules::{self, Sensitive, Writer};
+use super::rules::{Sensitive, Writer};
 use super::schema::Schema;
 use super::security::{self, Relevance};
 use super::writers::{self, Subject};
@@ -124,6 +125,7 @@ pub(crate) fn judge(
             circumstances.failed.iter().map(|body| against(body)).collect()
         },
         roles: roles(&owners, circumstances.hand, applied.as_ref()),
+        of_another_release: of_another_release(wanted.body, live),
         applied,
         owners,
         judgement: Judgement::default(),
@@ -140,6 +142,13 @@ struct Applied {
     applier: Applier,
     /// Differences of kubectl's copy of what was applied to the file.
     otherwise: Vec<Difference>,
+}
+
+/// Helm wrote the object last, but for another release: no excuse for this one, however near their times are.
+fn of_another_release(desired: &Value, live: &Value) -> bool {
+    ["/metadata/annotations/meta.helm.sh~1release-name", "/metadata/annotations/meta.helm.sh~1release-namespace"]
+        .iter()
+        .any(|owner| matches!((desired.pointer(owner), live.pointer(owner)), (Some(ours), Some(theirs)) if ours != theirs))
 }
 
 /// What an entry is to the release.
@@ -244,6 +253,7 @@ struct Judge<'a> {
     failed: Vec<Vec<Difference>>,
     applied: Option<Applied>,
     roles: Vec<Role>,
+    of_another_release: bool,
     owners: Owners,
     judgement: Judgement,
 }
@@ -459,7 +469,8 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known(&difference.path, holders) {
             return self.expected(difference, known, holders);
         }
-        if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
+        let by_this_release = self.circumstances.hand.admission_excuse && !self.of_another_release;
+        if by_this_release && self.all(holders, Role::Helm) {
             let note = "rewritten while Helm wrote it";
             return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         }
@@ -611,7 +622,7 @@ pub(crate) fn whole(
     let class = class(verdict, cause, None);
     let body = match change {
         // Not a Secret's data alone: a document whose data is elsewhere than it should be is no reason to show it.
-        Change::Missing if is_secret(gvk) => Shown::Masked { bytes: masked_bytes(wanted.body) },
+        Change::Missing if is_secret(gvk) => Shown::Masked { bytes: 0 },
         Change::Missing => shown(wanted, &FieldPath::default(), Some(wanted.body)),
         _ => Shown::Absent,
     };
@@ -676,27 +687,6 @@ fn distinct(mut ids: Vec<EntryId>) -> Vec<EntryId> {
     ids.sort_unstable();
     ids.dedup();
     ids
-}
-
-pub(crate) fn is_secret(gvk: &Gvk) -> bool {
-    gvk.group.is_empty() && gvk.kind == "Secret"
-}
-
-/// A value as it may be shown: Secret data, what the configuration calls sensitive, and kubectl's copies of both, are masked
-/// here, once.
-fn shown(wanted: Wanted<'_>, path: &FieldPath, value: Option<&Value>) -> Shown {
-    let Some(value) = value else { return Shown::Absent };
-    let hidden = is_secret(&wanted.object.gvk) && rules::hides_secret(path, value)
-        || rules::hides(wanted.sensitive, wanted.object, path, value);
-    if hidden { Shown::Masked { bytes: masked_bytes(value) } } else { Shown::Plain(value.clone()) }
-}
-
-fn masked_bytes(value: &Value) -> usize {
-    match value {
-        Value::String(text) => super::equal::decoded(text).map_or(text.len(), |bytes| bytes.len()),
-        Value::Object(map) => map.values().filter_map(Value::as_str).map(str::len).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
-    }
 }
 
 /// The first method that repairs it (design.md §11, table).

@@ -128,11 +128,6 @@ pub(crate) fn hides(sensitive: &[Sensitive], object: &ObjectRef, path: &FieldPat
     copied || here.any(|pattern| pattern.meets(path, value))
 }
 
-/// The values of a Secret, and the copies of them that kubectl keeps.
-pub(crate) fn hides_secret(path: &FieldPath, value: &Value) -> bool {
-    [".data", ".stringData", LAST_APPLIED].iter().any(|pattern| is_met(pattern, path, value))
-}
-
 fn is_met(pattern: &str, path: &FieldPath, value: &Value) -> bool {
     pattern.parse::<Pattern>().is_ok_and(|pattern| pattern.meets(path, value))
 }
@@ -511,9 +506,5 @@ pub(crate) mod tests {
         ] {
             assert_eq!(hides(&sensitive, &object, &path, &value), hidden, "{object} {path} {value}");
         }
-        assert!(hides_secret(&data, &json!({})) && hides_secret(&data.field("x"), &json!("x")));
-        assert!(hides_secret(&FieldPath::of_fields(&["metadata", "annotations"]), &annotations));
-        assert!(!hides_secret(&FieldPath::of_fields(&["metadata", "labels", "data"]), &json!("x")));
-        assert!(!hides_secret(&FieldPath::of_fields(&["dataset"]), &json!("x")));
     }
 }
