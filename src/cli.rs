@@ -166,7 +166,7 @@ pub(crate) struct Which {
 pub(crate) struct Manifests {
     /// Compare these manifests, not releases: a file, a directory's *.yaml, *.yml and *.json, or - for standard input; may be repeated
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath, help_heading = RELEASES,
-          conflicts_with_all = ["releases", "selector", "revision", "all_namespaces", "storage_driver", "from", "mode"])]
+          conflicts_with_all = ["releases", "selector", "revision", "all_namespaces", "storage_driver", "mode", "from"])]
     pub(crate) filename: Vec<PathBuf>,
     /// Read also the folders in a directory that -f names
     #[arg(short = 'R', long, requires = "filename", help_heading = RELEASES)]

@@ -74,10 +74,9 @@ impl Case {
     }
 }
 
-/// Runs every case that names this Helm, but for those of `later`; the keys of a finding in `later_keys` are not compared.
-/// Prints a line for each on stderr and panics with all problems. `DRIFT_CASES` (a glob) takes a part of them,
+/// Runs every case that names this Helm. Prints a line for each on stderr and panics with all problems. `DRIFT_CASES` (a glob) takes a part of them,
 /// `DRIFT_BIN` another program.
-pub(crate) fn run_all(helm: Helm, later: &[(&str, &str)], later_keys: &[&str]) {
+pub(crate) fn run_all(helm: Helm) {
     let wanted = std::env::var("DRIFT_CASES").unwrap_or_else(|_| "*".to_owned());
     let cases: Vec<Case> =
         Case::all().into_iter().filter(|case| case.runs_with(helm) && matches(&wanted, &case.id)).collect();
@@ -89,12 +88,8 @@ pub(crate) fn run_all(helm: Helm, later: &[(&str, &str)], later_keys: &[&str]) {
             scope.spawn(|| {
                 loop {
                     let Some(case) = queue.lock().unwrap().next() else { break };
-                    if let Some((_, reason)) = later.iter().find(|(id, _)| *id == case.id) {
-                        say(&format!("later {} helm {}: {reason}", case.id, helm.major()));
-                        continue;
-                    }
                     let started = Instant::now();
-                    let problems = run_case(plane, case, helm, later_keys).unwrap_or_else(|problem| vec![problem]);
+                    let problems = run_case(plane, case, helm).unwrap_or_else(|problem| vec![problem]);
                     let verdict = if problems.is_empty() { "ok   " } else { "FAIL " };
                     let seconds = started.elapsed().as_secs_f64();
                     let lines: String = problems.iter().map(|problem| format!("\n      {problem}")).collect();
@@ -121,7 +116,7 @@ fn say(line: &str) {
 }
 
 /// The problems of one case, none when all is as expected; an error when the case itself could not be carried out.
-fn run_case(plane: &ControlPlane, case: &Case, helm: Helm, later_keys: &[&str]) -> Result<Vec<String>, String> {
+fn run_case(plane: &ControlPlane, case: &Case, helm: Helm) -> Result<Vec<String>, String> {
     // A case's own definitions are one for the whole cluster: Helm 3 and Helm 4 take turns.
     let lock = case.body["crds"].is_string().then(|| turn(&case.id));
     let _turn = lock.as_ref().map(|lock| lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -136,7 +131,7 @@ fn run_case(plane: &ControlPlane, case: &Case, helm: Helm, later_keys: &[&str]) 
     Ok(match report {
         report if expect["stderr"].is_string() => refused(&expect, report.as_ref(), &finished),
         None => vec![format!("exit {:?}, no JSON: {}", finished.code, head(&finished.stderr, 300))],
-        Some(report) => compare(&expect, &report, finished.code, later_keys),
+        Some(report) => compare(&expect, &report, finished.code),
     })
 }
 
@@ -272,7 +267,7 @@ impl Stage<'_> {
 }
 
 /// What the report says otherwise than the case expects.
-fn compare(expect: &Value, report: &Value, code: Option<i32>, later_keys: &[&str]) -> Vec<String> {
+fn compare(expect: &Value, report: &Value, code: Option<i32>) -> Vec<String> {
     let mut problems = Vec::new();
     if !expect["exit"].is_null() && code.map(i64::from) != expect["exit"].as_i64() {
         problems.push(format!("exit {code:?}, expected {}", expect["exit"]));
@@ -316,12 +311,12 @@ fn compare(expect: &Value, report: &Value, code: Option<i32>, later_keys: &[&str
         }
     }
     if expect["findings"].is_array() {
-        compare_findings(expect, release, later_keys, &mut problems);
+        compare_findings(expect, release, &mut problems);
     }
     problems
 }
 
-fn compare_findings(expect: &Value, release: &Value, later_keys: &[&str], problems: &mut Vec<String>) {
+fn compare_findings(expect: &Value, release: &Value, problems: &mut Vec<String>) {
     let mut left: Vec<&Value> = list(&release["findings"]).collect();
     for want in list(&expect["findings"]) {
         let verdict = want["verdict"].as_str().unwrap_or("drift");
@@ -340,7 +335,7 @@ fn compare_findings(expect: &Value, release: &Value, later_keys: &[&str], proble
         };
         let hit = left.remove(place);
         for key in ["desired", "live", "cause", "class", "severity", "masked"] {
-            if want.get(key).is_some() && !later_keys.contains(&key) && !same(&hit[key], &want[key]) {
+            if want.get(key).is_some() && !same(&hit[key], &want[key]) {
                 problems.push(format!("{}: {key} {}, expected {}", describe(hit), hit[key], want[key]));
             }
         }
@@ -456,7 +451,7 @@ fn a_report_as_the_case_expects_it_passes_and_any_other_does_not() {
         }
         let (report, code) =
             (expected_report(expect), expect["exit"].as_i64().map(|code| i32::try_from(code).unwrap()));
-        let problems = |report: &Value, code| compare(expect, report, code, &[]);
+        let problems = |report: &Value, code| compare(expect, report, code);
         assert_eq!(problems(&report, code), Vec::<String>::new(), "{}", case.id);
         let spoiled = |what: &str, spoil: &dyn Fn(&mut Value)| {
             let mut other = report.clone();
