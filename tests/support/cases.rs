@@ -116,7 +116,7 @@ pub(crate) fn run_all(helm: Helm, later: &[(&str, &str)], later_keys: &[&str]) {
 }
 
 /// Past the test harness, which keeps what a test prints until it fails: this is progress, and takes minutes.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
