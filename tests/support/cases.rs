@@ -111,7 +111,7 @@ pub(crate) fn run_all(helm: Helm) {
 }
 
 /// Past the test harness, which keeps what a test prints until it fails: this is progress, and takes minutes.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 

@@ -240,13 +240,20 @@ impl ControlPlane {
 
     /// Asks the API server as its administrator. The error is the server's own status, or what went wrong on the way.
     pub(crate) fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
+        self.request_as(method, path, "application/json", body)
+    }
+
+    /// Like [`ControlPlane::request`], with a body of another type: a patch has four.
+    pub(crate) fn request_as(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("Content-Type", "application/json")
-            .body(body)
-            .unwrap();
+        let request =
+            http::Request::builder().method(method).uri(path).header("Content-Type", content_type).body(body).unwrap();
         let text = self.runtime.block_on(self.client.request_text(request))?;
         Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
@@ -261,6 +268,11 @@ impl ControlPlane {
     /// A new namespace, deleted (without waiting) when the guard goes. Its name is `name` (at most 57 characters) and a number.
     pub(crate) fn namespace(&self, name: &str) -> Namespace<'_> {
         Namespace::create(self, &format!("{name}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// A new namespace of exactly this name, with the same guard; for what carries the name of its namespace in it.
+    pub(crate) fn namespace_called(&self, name: &str) -> Namespace<'_> {
+        Namespace::create(self, name)
     }
 
     /// Waits until fewer than eight are at work in this control plane.

@@ -1,7 +1,12 @@
 //! What the tests share.
 
 pub(crate) mod cases;
+pub(crate) mod charts;
 pub(crate) mod control_plane;
 pub(crate) mod kubelet;
+pub(crate) mod mutations;
 pub(crate) mod namespace;
+pub(crate) mod oracle;
 pub(crate) mod process;
+pub(crate) mod rewind;
+pub(crate) mod types;
