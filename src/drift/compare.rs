@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         let mut found = Vec::new();
         self.push_frame(ty, Some(desired), live);
         for (key, wanted) in d {
-            if self.is_left_out(key) {
+            if self.is_left_out(ty, key) {
                 continue;
             }
             let below = node.and_then(|node| node.field(key));
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
             self.spots.pop();
         }
         for (key, value) in l {
-            if d.contains_key(key) || value.is_null() || self.is_left_out(key) {
+            if d.contains_key(key) || value.is_null() || self.is_left_out(ty, key) {
                 continue;
             }
             self.steps.push(Step::Field(key));
@@ -258,8 +258,12 @@ impl<'a> Walk<'a> {
     }
 
     /// What is never compared: identity, and what the server alone writes (design.md §5.1).
-    fn is_left_out(&self, key: &str) -> bool {
+    fn is_left_out(&self, ty: &Type, key: &str) -> bool {
         match self.steps.as_slice() {
+            // Claim templates have a status too.
+            _ if key == "status" && ty.definition.as_deref() == Some("io.k8s.api.core.v1.PersistentVolumeClaim") => {
+                true
+            }
             [] => matches!(key, "apiVersion" | "kind" | "status"),
             [Step::Field("metadata")] => matches!(
                 key,
@@ -464,6 +468,9 @@ impl<'a> Walk<'a> {
     /// An item that only live has: one unit, whatever it is made of.
     fn added_item(&mut self, ty: &'a Type, item: &'a Value, node: Option<&'a OwnerNode>) -> Difference {
         let mut difference = self.added(item, node);
+        if let [.., Step::Field(list), Step::Item(_)] = self.steps.as_slice() {
+            difference.fill = defaults::item_fill(self.kind, list, item);
+        }
         // `k:{…}: {}` owns the whole item; otherwise its parts say who.
         if node.is_none_or(|node| node.has_children() || node.whole().is_empty()) {
             difference.parts = self.parts(ty, item, node);

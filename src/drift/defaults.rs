@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::equal::{same_json, same_quantity};
+use super::equal::{is_zero, same_json, same_quantity};
 use super::object::Gvk;
 
 /// Why a zero stays in a stored object.
@@ -51,6 +51,11 @@ impl<'v> Frame<'v> {
 
     fn has(&self, field: &str) -> bool {
         self.either(field).any(|value| !value.is_null())
+    }
+
+    /// The map on either side; a default that follows from siblings may follow from either's.
+    fn sides(&self) -> impl Iterator<Item = &'v Value> + use<'v> {
+        self.desired.into_iter().chain([self.live])
     }
 
     fn is(&self, field: &str, text: &str) -> bool {
@@ -99,7 +104,37 @@ pub(crate) fn fill(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value)
     {
         return Some(fill);
     }
-    of_object(kind, frames, field, value)
+    of_resources(kind, frames, field, value).or_else(|| of_object(kind, frames, field, value))
+}
+
+/// Amounts that repeat a sibling's: all of them, or the entry of one resource.
+fn of_resources(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Option<Fill> {
+    let (parent, above) = frames.split_last()?;
+    let holds = |owner: &Frame<'_>, list: &str, name: &str, amount: &Value| {
+        let definition = owner.definition.and_then(|name| name.strip_prefix(API_PREFIX));
+        match (definition, list) {
+            // Of pods alone, not of templates (kubernetes/kubernetes `pkg/apis/core/v1/defaults.go` `SetDefaults_Pod`).
+            (Some("core.v1.ResourceRequirements"), "requests") => {
+                kind.group.is_empty() && kind.kind == "Pod" && repeats(owner, "limits", name, amount)
+            }
+            // A container's default limit is its maximum, its default request that limit, or else the minimum
+            // (`SetDefaults_LimitRangeItem` there).
+            (Some("core.v1.LimitRangeItem"), "default") => {
+                owner.is("type", "Container") && repeats(owner, "max", name, amount)
+            }
+            (Some("core.v1.LimitRangeItem"), "defaultRequest") => {
+                owner.is("type", "Container")
+                    && ["default", "max", "min"].iter().any(|source| repeats(owner, source, name, amount))
+            }
+            _ => false,
+        }
+    };
+    let whole = || {
+        let amounts = value.as_object().filter(|amounts| !amounts.is_empty())?;
+        amounts.iter().all(|(name, amount)| holds(parent, field, name, amount)).then_some(Fill::Default)
+    };
+    let entry = || holds(above.last()?, parent.key, field, value).then_some(Fill::Default);
+    whole().or_else(entry)
 }
 
 /// Most facts are about these definitions; the names in `conditional` leave the prefix out.
@@ -120,7 +155,7 @@ fn of_definition(
     if DEFAULTS.get(&(definition, field)).is_some_and(|values| values.iter().any(|default| same_json(default, value))) {
         return Some(Fill::Default);
     }
-    (kept(definition, field) == Some(Kept::Always) && super::equal::is_zero(value)).then_some(Fill::Default)
+    (kept(definition, field) == Some(Kept::Always) && is_zero(value)).then_some(Fill::Default)
 }
 
 /// `Some(None)`: the condition is known and does not hold.
@@ -193,25 +228,25 @@ fn conditional(
                     .as_object()
                     .is_some_and(|volume| volume.keys().all(|key| key == "name" || key == "emptyDir")),
         ),
-        ("core.v1.ResourceRequirements" | "core.v1.VolumeResourceRequirements", "requests") => {
-            default_if(value.as_object().is_some_and(|requests| {
-                !requests.is_empty()
-                    && requests
-                        .iter()
-                        .all(|(name, amount)| limit_of(parent, name).any(|limit| same_quantity(limit, amount)))
-            }))
-        }
-        ("networking.v1.NetworkPolicySpec", "policyTypes") => {
-            let egress = parent.either("egress").any(|rules| !super::equal::is_zero(rules));
-            default_if(same_json(value, &if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) }))
-        }
+        ("networking.v1.NetworkPolicySpec", "policyTypes") => default_if(parent.sides().any(|policy| {
+            let egress = policy.get("egress").is_some_and(|rules| !is_zero(rules));
+            same_json(value, &if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) })
+        })),
         ("batch.v1.JobSpec", "completions") => default_if(
             same_json(value, &json!(1))
                 && parent.desired.is_none_or(|spec| spec.get("parallelism").is_none_or(Value::is_null)),
         ),
-        ("batch.v1.JobSpec", "podReplacementPolicy") => {
-            default_if(text == if parent.has("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
-        }
+        // Counted per index, failures in all have no limit.
+        ("batch.v1.JobSpec", "backoffLimit") => default_if(
+            parent
+                .sides()
+                .any(|job| same_json(value, &json!(if is_set(job, "backoffLimitPerIndex") { i32::MAX } else { 6 }))),
+        ),
+        ("batch.v1.JobSpec", "podReplacementPolicy") => default_if(
+            parent
+                .sides()
+                .any(|job| text == if is_set(job, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" }),
+        ),
         ("batch.v1.JobSpec", "selector") => {
             allocated_if(!parent.either("manualSelector").any(|manual| manual == &json!(true)))
         }
@@ -250,9 +285,14 @@ fn conditional(
     }
 }
 
-fn limit_of<'v>(resources: &Frame<'v>, name: &str) -> impl Iterator<Item = &'v Value> {
-    let limits: Vec<&Value> = resources.either("limits").filter_map(|limits| limits.get(name)).collect();
-    limits.into_iter()
+/// Whether a side has the field.
+fn is_set(side: &Value, field: &str) -> bool {
+    side.get(field).is_some_and(|value| !value.is_null())
+}
+
+/// Whether a sibling list of resources (`limits`, `max`) holds this amount.
+fn repeats(parent: &Frame<'_>, sibling: &str, name: &str, amount: &Value) -> bool {
+    parent.either(sibling).filter_map(|resources| resources.get(name)).any(|one| same_quantity(one, amount))
 }
 
 fn same_source(a: &Value, b: &Value) -> bool {
@@ -295,6 +335,15 @@ fn of_object(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Op
         )
     };
     match (kind.group.as_str(), kind.kind.as_str(), keys.as_slice(), field) {
+        // What admission plugins of the API server itself put into a pod, and let nobody choose otherwise.
+        ("", "Pod", ["spec"], "priority" | "preemptionPolicy" | "overhead") => Some(Fill::Allocated),
+        ("", "Pod", ["spec"], "serviceAccountName") if text == "default" => Some(Fill::Default),
+        ("", "Pod", ["spec"], "tolerations") => {
+            value.as_array().is_some_and(|all| all.iter().all(is_default_toleration)).then_some(Fill::Default)
+        }
+        ("", "ReplicationController", ["spec"], "selector") => {
+            (root.live.pointer("/spec/template/metadata/labels") == Some(value)).then_some(Fill::Allocated)
+        }
         ("", "Namespace", ["metadata", "labels"], "kubernetes.io/metadata.name") if text == name => {
             Some(Fill::Allocated)
         }
@@ -327,6 +376,42 @@ fn of_object(kind: &Gvk, frames: &[Frame<'_>], field: &str, value: &Value) -> Op
             .then_some(Fill::Allocated),
         _ => None,
     }
+}
+
+/// What every pod tolerates for five minutes.
+///
+/// Source: kubernetes/kubernetes `plugin/pkg/admission/defaulttolerationseconds`.
+pub(crate) fn is_default_toleration(toleration: &Value) -> bool {
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].iter().any(|taint| {
+        same_json(
+            toleration,
+            &json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+        )
+    })
+}
+
+/// What explains a list item that only live has.
+pub(crate) fn item_fill(kind: &Gvk, list: &str, item: &Value) -> Option<Fill> {
+    let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let is_token = match list {
+        // kubernetes/kubernetes `plugin/pkg/admission/serviceaccount`.
+        "volumes" => {
+            text("/name").starts_with("kube-api-access-")
+                && item.pointer("/projected/sources").and_then(Value::as_array).is_some_and(|sources| {
+                    sources.iter().all(|source| {
+                        source.get("serviceAccountToken").is_some_and(|token| token.get("audience").is_none())
+                            || source.get("downwardAPI").is_some()
+                            || source.pointer("/configMap/name").is_some_and(|name| name == "kube-root-ca.crt")
+                    })
+                })
+        }
+        "volumeMounts" => {
+            text("/mountPath") == "/var/run/secrets/kubernetes.io/serviceaccount"
+                && text("/name").starts_with("kube-api-access-")
+        }
+        _ => false,
+    };
+    (is_token && kind.group.is_empty() && kind.kind == "Pod").then_some(Fill::Allocated)
 }
 
 /// Finalizers that the API server itself puts on a kind's objects.
