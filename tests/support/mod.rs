@@ -1,8 +1,11 @@
 //! What the tests share.
 
+pub(crate) mod apiserver;
+pub(crate) mod builder;
 pub(crate) mod cases;
 pub(crate) mod charts;
 pub(crate) mod control_plane;
+pub(crate) mod fixture;
 pub(crate) mod kubelet;
 pub(crate) mod mutations;
 pub(crate) mod namespace;
