@@ -94,8 +94,7 @@ fn mutate(helm: Helm) {
 fn shares(sites: &[Site], wanted: usize) -> Vec<(&Site, usize)> {
     let weight = |site: &Site| site.things.len().isqrt().max(1);
     let all: usize = sites.iter().map(weight).sum();
-    let mut shares: Vec<(&Site, usize)> =
-        sites.iter().map(|site| (site, wanted * weight(site) / all.max(1))).collect();
+    let mut shares: Vec<(&Site, usize)> = sites.iter().map(|site| (site, wanted * weight(site) / all.max(1))).collect();
     let given: usize = shares.iter().map(|(_, share)| share).sum();
     let count = shares.len();
     for place in 0..wanted - given {
@@ -183,7 +182,9 @@ impl Run<'_> {
                 return Ok(Made { thing, mutation, before, after: None });
             }
             let mut after = rewind::read(plane, thing)?;
-            if mutation.author.traces != Traces::Kept && after.as_ref().is_some_and(|after| pruned(after) != pruned(&before)) {
+            if mutation.author.traces != Traces::Kept
+                && after.as_ref().is_some_and(|after| pruned(after) != pruned(&before))
+            {
                 rewind::cover(plane, thing, &mutation.author)?;
                 after = rewind::read(plane, thing)?;
             }
@@ -292,7 +293,8 @@ fn compare(
         (false, false) => baseline.code,
     };
     if checked.code != code {
-        problems.push(format!("exit {:?}, expected {code:?}: {}", checked.code, checked.report["releases"][0]["message"]));
+        problems
+            .push(format!("exit {:?}, expected {code:?}: {}", checked.code, checked.report["releases"][0]["message"]));
     }
     problems
 }

@@ -244,18 +244,17 @@ pub(crate) fn check(plane: &ControlPlane, arguments: &[&str]) -> Result<Checked,
     let started = Instant::now();
     let Finished { code, stdout, stderr } =
         run(command.args(arguments).args(["-o", "json"]), "", Duration::from_secs(180))?;
-    let report = serde_json::from_str(&stdout)
-        .map_err(|error| format!("exit {code:?}, no JSON ({error}): {}", stderr.chars().take(400).collect::<String>()))?;
+    let report = serde_json::from_str(&stdout).map_err(|error| {
+        format!("exit {code:?}, no JSON ({error}): {}", stderr.chars().take(400).collect::<String>())
+    })?;
     Ok(Checked { code, report, took: started.elapsed() })
 }
 
 /// The objects of a release. kubectl reads the manifest that Helm gives back: an independent reader of YAML, written in Go as Helm's is.
 fn things(namespace: &Namespace<'static>, helm: Helm, release: &str) -> Result<Vec<Thing>, String> {
     let manifest = namespace.helm(helm, &["get", "manifest", release])?;
-    let read = namespace.kubectl(
-        &["create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"],
-        &manifest,
-    )?;
+    let read =
+        namespace.kubectl(&["create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"], &manifest)?;
     let mut objects = Vec::new();
     for document in serde_json::Deserializer::from_str(&read).into_iter::<Value>() {
         let document = document.map_err(|error| format!("kubectl create --dry-run: {error}"))?;
@@ -270,9 +269,11 @@ fn things(namespace: &Namespace<'static>, helm: Helm, release: &str) -> Result<V
         own(&mut object, release, &namespace.name);
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
-        let root = if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") };
+        let root =
+            if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") };
         if !resources.contains_key(&api_version) {
-            let list = namespace.plane.request("GET", &root, &Value::Null).map_err(|error| format!("{root}: {error}"))?;
+            let list =
+                namespace.plane.request("GET", &root, &Value::Null).map_err(|error| format!("{root}: {error}"))?;
             resources.insert(api_version.clone(), list);
         }
         let served = resources[&api_version]["resources"].as_array().into_iter().flatten();

@@ -170,7 +170,8 @@ fn delete(thing: &Thing) -> Option<Mutation> {
     }
     let body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan"});
     let request = Request { method: "DELETE", url: thing.url.clone(), content_type: "application/json", body };
-    let author = Author { name: Verb::Delete.manager(), is_software: false, leaves_no_trace: false, traces: Traces::Kept };
+    let author =
+        Author { name: Verb::Delete.manager(), is_software: false, leaves_no_trace: false, traces: Traces::Kept };
     Some(Mutation { verb: Verb::Delete, author, request, told: "kubectl delete".to_owned() })
 }
 
@@ -179,7 +180,12 @@ fn scale(dice: &mut Dice, thing: &Thing) -> Mutation {
     let body = json!({"spec": {"replicas": replicas}});
     let url = format!("{}/scale?fieldManager=kubectl", thing.url);
     let request = Request { method: "PATCH", url, content_type: "application/merge-patch+json", body };
-    let author = Author { name: Verb::Scale.manager(), is_software: false, leaves_no_trace: replicas == 0, traces: Traces::Kept };
+    let author = Author {
+        name: Verb::Scale.manager(),
+        is_software: false,
+        leaves_no_trace: replicas == 0,
+        traces: Traces::Kept,
+    };
     Mutation { verb: Verb::Scale, author, request, told: format!("kubectl scale --replicas={replicas}") }
 }
 
@@ -205,9 +211,7 @@ fn request(types: &Types, thing: &Thing, before: &Value, after: &Value, edit: &E
     let url = format!("{}?fieldManager={manager}", thing.url);
     let patch = |content_type, body| Some(Request { method: "PATCH", url: url.clone(), content_type, body });
     match verb {
-        Verb::Replace => {
-            Some(Request { method: "PUT", url, content_type: "application/json", body: after.clone() })
-        }
+        Verb::Replace => Some(Request { method: "PUT", url, content_type: "application/json", body: after.clone() }),
         Verb::Pipeline => Some(Request {
             method: "PATCH",
             url: format!("{url}&force=true"),
@@ -291,13 +295,7 @@ impl Edit {
 /// What a server-side apply has to say to set the place: the way to it, with the keys of the list items on it; the whole of the
 /// first atomic value on the way.
 fn partial(types: &Types, thing: &Thing, object: &Value, tokens: &[String]) -> Option<Value> {
-    fn descend(
-        types: &Types,
-        thing: &Thing,
-        path: &mut Vec<Step>,
-        at: &Value,
-        tokens: &[String],
-    ) -> Option<Value> {
+    fn descend(types: &Types, thing: &Thing, path: &mut Vec<Step>, at: &Value, tokens: &[String]) -> Option<Value> {
         let Some((token, rest)) = tokens.split_first() else { return Some(at.clone()) };
         match (at, types.shape(thing, path, at)) {
             (Value::Object(map), Shape::Map) => {
@@ -475,7 +473,8 @@ fn another_value(dice: &mut Dice, thing: &Thing, tokens: &[String], value: &Valu
             let digits = value.find(|one: char| one.is_ascii_digit());
             match digits {
                 Some(start) if dice.percent(70) => {
-                    let end = value[start..].find(|one: char| !one.is_ascii_digit()).map_or(value.len(), |end| start + end);
+                    let end =
+                        value[start..].find(|one: char| !one.is_ascii_digit()).map_or(value.len(), |end| start + end);
                     let number: u64 = value[start..end].parse().ok()?;
                     Some(json!(format!("{}{}{}", &value[..start], number + 1, &value[end..])))
                 }
@@ -498,7 +497,9 @@ fn another_item(dice: &mut Dice, types: &Types, thing: &Thing, path: &[Step], li
     }
     let mut item = dice.pick(list)?.clone();
     match &mut item {
-        Value::String(text) => *text = another_value(dice, thing, &["item".to_owned()], &json!(text))?.as_str()?.to_owned(),
+        Value::String(text) => {
+            *text = another_value(dice, thing, &["item".to_owned()], &json!(text))?.as_str()?.to_owned()
+        }
         Value::Object(map) => {
             let keys = match types.shape(thing, path, &json!(list)) {
                 Shape::Keyed(keys) => keys,
@@ -521,7 +522,14 @@ fn another_item(dice: &mut Dice, types: &Types, thing: &Thing, path: &[Step], li
 }
 
 /// One more field of a map: an entry of a free one, else one that the kind knows and the object does not have.
-fn add_field(dice: &mut Dice, types: &Types, thing: &Thing, path: &[Step], tokens: &[String], at: &Value) -> Option<Edit> {
+fn add_field(
+    dice: &mut Dice,
+    types: &Types,
+    thing: &Thing,
+    path: &[Step],
+    tokens: &[String],
+    at: &Value,
+) -> Option<Edit> {
     let map = at.as_object()?;
     let name = path.iter().rev().find_map(|step| match step {
         Step::Field(field) => Some(field.as_str()),
@@ -638,7 +646,9 @@ fn known_fields(thing: &Thing, path: &[Step]) -> Value {
         }),
         (_, [.., "livenessProbe" | "readinessProbe" | "startupProbe"]) => json!({"initialDelaySeconds": 70}),
         (_, [.., "httpGet"]) => json!({"host": "added.example", "httpHeaders": [{"name": "added", "value": "x"}]}),
-        (_, [.., "containers" | "initContainers", "*", "ports", "*"]) => json!({"hostIP": "127.0.0.1", "hostPort": 8181}),
+        (_, [.., "containers" | "initContainers", "*", "ports", "*"]) => {
+            json!({"hostIP": "127.0.0.1", "hostPort": 8181})
+        }
         (_, [.., "volumeMounts", "*"]) => json!({"readOnly": true, "subPath": "added"}),
         (_, [.., "emptyDir"]) => json!({"sizeLimit": "1Gi", "medium": "Memory"}),
         (_, [.., "template"]) => json!({"metadata": {"annotations": {"added": "by-hand"}}}),

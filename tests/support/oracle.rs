@@ -50,9 +50,15 @@ pub(crate) fn pruned(object: &Value) -> Value {
         map.remove("status");
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for key in
-            ["managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink", "deletionTimestamp"]
-        {
+        for key in [
+            "managedFields",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "uid",
+            "selfLink",
+            "deletionTimestamp",
+        ] {
             metadata.remove(key);
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -66,7 +72,13 @@ pub(crate) fn pruned(object: &Value) -> Value {
 /// The findings about one object.
 ///
 /// Shape: `before` and `after` as read from the API, `before` in sync with the manifest; `after` is `None` when it was deleted.
-pub(crate) fn expected(types: &Types, thing: &Thing, before: &Value, after: Option<&Value>, author: &Author) -> Vec<Expected> {
+pub(crate) fn expected(
+    types: &Types,
+    thing: &Thing,
+    before: &Value,
+    after: Option<&Value>,
+    author: &Author,
+) -> Vec<Expected> {
     let mut oracle = Oracle { types, thing, author, found: Vec::new() };
     match after {
         None => oracle.found.push(Expected {
@@ -219,7 +231,8 @@ impl Oracle<'_> {
         }
         order.sort_unstable();
         let moved = order.windows(2).any(|pair| pair[0].1 > pair[1].1);
-        let refers = |list: &[Value]| list.iter().any(|item| item["value"].as_str().is_some_and(|text| text.contains("$(")));
+        let refers =
+            |list: &[Value]| list.iter().any(|item| item["value"].as_str().is_some_and(|text| text.contains("$(")));
         let matters = match path.last() {
             Some(Step::Field(field)) if field == "initContainers" => true,
             Some(Step::Field(field)) if field == "env" => refers(desired),

@@ -91,7 +91,9 @@ pub(crate) fn cover(plane: &ControlPlane, thing: &Thing, author: &Author) -> Res
         let left = answer["metadata"]["managedFields"].as_array().map_or(0, Vec::len);
         let is_covered = match author.traces {
             Traces::Wiped => left == 0,
-            Traces::Kept | Traces::Trimmed => left > 0 && !answer["metadata"]["managedFields"].to_string().contains(author.name),
+            Traces::Kept | Traces::Trimmed => {
+                left > 0 && !answer["metadata"]["managedFields"].to_string().contains(author.name)
+            }
         };
         if is_covered { Ok(()) } else { Err(format!("{}: {left} owners are left", thing.url)) }
     })
