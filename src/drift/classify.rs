@@ -269,8 +269,17 @@ impl<'a> Judge<'a> {
             (_, Nature::DroppedZero) => self.dropped_zero(difference),
             (_, Nature::ExtraInside) => self.extra_inside(difference),
             (_, Nature::Reordered) => self.expected(difference, Cause::Bookkeeping.into(), &difference.holders),
+            (_, Nature::Order) => self.order(difference),
             (_, Nature::Plain) => self.changed(difference),
         }
+    }
+
+    /// Who put items in another order is known only when somebody but Helm holds some of them.
+    fn order(&mut self, difference: &Difference) {
+        if self.all(&difference.holders, Role::Helm) {
+            return self.push(difference, Verdict::Drift, Some(Cause::Unattributed), None, &[], None);
+        }
+        self.changed(difference);
     }
 
     /// Live holds what the pending or failed revision wants here (design.md §6).

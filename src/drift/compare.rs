@@ -24,6 +24,8 @@ pub(crate) enum Nature {
     ExtraInside,
     /// The same items in another order, where order means nothing.
     Reordered,
+    /// Items in another order, where order counts. Nobody owns an order: a write that changes nothing else leaves no trace.
+    Order,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -224,7 +226,7 @@ impl<'a> Walk<'a> {
                     let inner = self.value(slot_type(slot), wanted, value, below, owners);
                     // What was added to an empty map or list is named there; a scalar or atomic value is judged as if it were absent.
                     let replaced = inner.iter().any(|one| one.change != Change::Added);
-                    if replaced && is_zero(wanted) && self.is_dropped(ty, slot, key) {
+                    if replaced && is_zero(wanted) && self.is_dropped(ty, slot, key, value) {
                         found.push(self.dropped_zero(slot, key, wanted, value, below));
                     } else {
                         found.extend(inner);
@@ -282,12 +284,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the server leaves the field out when it is zero.
-    fn is_dropped(&self, ty: &Type, slot: Slot<'_>, key: &str) -> bool {
+    /// Whether the server leaves the field out when it is zero, or puts the default that live has in its place.
+    fn is_dropped(&self, ty: &Type, slot: Slot<'_>, key: &str, live: &Value) -> bool {
         match slot {
             Slot::Field(..) => {
                 !ty.custom
-                    && ty.definition.as_deref().is_some_and(|definition| defaults::kept(definition, key).is_none())
+                    && ty.definition.as_deref().is_some_and(|definition| match defaults::kept(definition, key) {
+                        None => true,
+                        Some(Kept::Always) => self.fill(slot, key, live) == Some(Fill::Default),
+                        Some(Kept::Pointer) => false,
+                    })
             }
             Slot::Entry(..) | Slot::Open | Slot::Unknown => false,
         }
@@ -530,6 +536,10 @@ impl<'a> Walk<'a> {
         node: Option<&'a OwnerNode>,
         owners: &'a Owners,
     ) -> Vec<Difference> {
+        let l = match l.split_at_checked(d.len()) {
+            Some((own, more)) if self.is_appended(more) => own,
+            _ => l,
+        };
         if d.len() != l.len() {
             return vec![self.changed(desired, live, node)];
         }
@@ -549,6 +559,14 @@ impl<'a> Walk<'a> {
             whole.nature = Nature::Reordered;
         }
         found
+    }
+
+    /// What admission puts behind the tolerations that a pod has.
+    fn is_appended(&self, items: &[Value]) -> bool {
+        self.kind.group.is_empty()
+            && self.kind.kind == "Pod"
+            && matches!(self.steps.as_slice(), [Step::Field("spec"), Step::Field("tolerations")])
+            && items.iter().all(defaults::is_default_toleration)
     }
 
     /// Metrics of an autoscaler: a write through an older API version puts them in another order (kubernetes/kubernetes#74099).
@@ -605,13 +623,15 @@ impl<'a> Walk<'a> {
         let map = item.as_object()?;
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
-            if let Some((name, value)) = map.get_key_value(key.as_str()).filter(|(_, value)| !value.is_null()) {
-                found.push((name.as_str(), value));
-            } else if let (Shape::Map(declared), Some(default)) = (&items.shape, self.types.key_default(items, key))
-                && let Some((name, _)) = declared.fields.get_key_value(key)
-            {
-                found.push((name.as_str(), default));
-            }
+            let given = map.get_key_value(key.as_str()).filter(|(_, value)| !value.is_null());
+            let default = match (&items.shape, self.types.key_default(items, key)) {
+                // In built-in types an empty key gets its default too.
+                (Shape::Map(declared), Some(default)) if given.is_none_or(|(_, value)| !items.custom && is_zero(value)) => {
+                    declared.fields.get_key_value(key).map(|(name, _)| (name, default))
+                }
+                _ => None,
+            };
+            found.extend(default.or(given).map(|(name, value)| (name.as_str(), value)));
         }
         (!found.is_empty()).then_some(found)
     }
@@ -690,7 +710,7 @@ impl<'a> Walk<'a> {
             );
         }
         if self.order_counts(d) && is_reordered(&pairs) && self.inside.is_none() {
-            differences.push(self.changed(desired, live, node));
+            differences.push(Difference { nature: Nature::Order, ..self.changed(desired, live, node) });
         }
         differences
     }
