@@ -55,10 +55,6 @@ impl Applier {
         Some(Self { name: name.to_owned(), entries, by_server, last_applied })
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(super) fn is(&self, id: EntryId) -> bool {
         self.entries.contains(&id)
     }
