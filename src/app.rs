@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use crate::cluster::Cluster;
 use crate::cluster::bundle::{About, Bundle, Recorder};
 use crate::cluster::client::Client;
-use crate::config::{Command, Config, Namespaces};
+use crate::config::{Command, Config, Engine, Namespaces};
 use crate::drift::finding::Report;
 use crate::drift::rules::Hit;
 use crate::error::Error;
 use crate::inspector::Inspector;
 use crate::output::{Printer, Progress, Style, rules, text};
-use crate::survey::survey;
+use crate::survey::{history, survey};
 use crate::sweep::sweep;
 
 /// One check, diff, capture or check of the configuration; gives the exit code.
@@ -22,6 +22,7 @@ pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Writ
     match &config.command {
         Command::Capture { to, include_secrets } => capture(config, to, *include_secrets, err).await,
         Command::ConfigCheck { file, offline } => config_check(config, file, *offline, out, err).await,
+        Command::History => past(config, out, err).await,
         Command::Check | Command::Diff | Command::Completion(_) | Command::Version => check(config, out, err).await,
     }
 }
@@ -42,6 +43,24 @@ async fn answers(config: &Config) -> Result<(Client, Timestamp), Error> {
         }
         None => Ok((Client::connect(&config.target).await?, Timestamp::now())),
     }
+}
+
+/// The revisions of one release beside the live state.
+async fn past(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
+    let (client, now) = answers(config).await?;
+    let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
+    let progress = Progress::new(config.output.progress);
+    let inspector = Inspector { cluster: &cluster, engine: Engine::Local, progress: &progress };
+    let mut report = history(&inspector, config, now).await;
+    progress.finish();
+    tracing::debug!(requests = cluster.client().requests(), "done");
+    if cluster.client().is_live() {
+        report.finished_at = Timestamp::now();
+    }
+    let mut printer = Printer::new(out, style(config, now));
+    printer.history(&report).map_err(Error::Output)?;
+    printer.troubles(err, config.output.color_stderr, &report.errors).map_err(Error::Output)?;
+    Ok(report.exit_code())
 }
 
 /// The file is valid, or there were no configuration. 0 once it is known what its rules cover, however little that is.
@@ -129,16 +148,7 @@ fn print(
         }
         None => 0,
     };
-    let style = Style {
-        format: config.output.format,
-        show_all: config.output.show_all,
-        color: config.output.color,
-        width: config.output.width,
-        now,
-        all_namespaces: config.scope.namespaces == Namespaces::All,
-        quiet: config.output.quiet,
-    };
-    let mut printer = Printer::new(out, style);
+    let mut printer = Printer::new(out, style(config, now));
     printer.report(report).map_err(Error::Output)?;
     printer.troubles(err, config.output.color_stderr, &report.errors).map_err(Error::Output)?;
     if report.releases.is_empty() && report.errors.is_empty() && !config.output.quiet {
@@ -149,4 +159,16 @@ fn print(
         writeln!(err, "{line}").map_err(Error::Output)?;
     }
     Ok(report.exit_code())
+}
+
+fn style(config: &Config, now: Timestamp) -> Style {
+    Style {
+        format: config.output.format,
+        show_all: config.output.show_all,
+        color: config.output.color,
+        width: config.output.width,
+        now,
+        all_namespaces: config.scope.namespaces == Namespaces::All,
+        quiet: config.output.quiet,
+    }
 }

@@ -26,6 +26,9 @@ pub(crate) enum Verb {
     /// Show the check as a diff of desired and live state
     #[command(args_override_self = true)]
     Diff(Box<DiffArgs>),
+    /// Show a release's revisions, and how many differences the live state has to each
+    #[command(args_override_self = true)]
+    History(Box<HistoryArgs>),
     /// Keep what the check read in one file, to be judged later by --from
     #[command(args_override_self = true)]
     Capture(Box<CaptureArgs>),
@@ -73,6 +76,30 @@ pub(crate) struct DiffArgs {
     pub(crate) replay: Replay,
     #[command(flatten)]
     pub(crate) shown: Shown,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    #[command(flatten)]
+    pub(crate) target: Where,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct HistoryArgs {
+    /// Release by name
+    #[arg(value_name = "RELEASE")]
+    pub(crate) release: String,
+    /// Namespace of the release; else HELM_NAMESPACE, the context's, default
+    #[arg(short, long, value_name = "NAME", help_heading = RELEASES)]
+    pub(crate) namespace: Option<String>,
+    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
+    #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
+    pub(crate) storage_driver: Option<String>,
+    #[command(flatten)]
+    pub(crate) replay: Replay,
+    /// Form of the history
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table", hide_default_value = true, help_heading = OUTPUT)]
+    pub(crate) output: HistoryFormat,
+    #[command(flatten)]
+    pub(crate) told: Told,
     #[command(flatten)]
     pub(crate) screen: Screen,
     #[command(flatten)]
@@ -322,6 +349,14 @@ pub(crate) enum Format {
     Name,
 }
 
+/// How a history is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryFormat {
+    Table,
+    Json,
+    Yaml,
+}
+
 /// Exactly Helm 4's words: `helm` reads a plugin's `--color` itself and stops at any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -402,6 +437,7 @@ fn command(called: &str) -> clap::Command {
              {called} -A                            all releases of the cluster\n  \
              {called} -f clusters/prod -n prod      plain manifests: is the cluster still as they say?\n  \
              {called} diff nucleus -n prod          what differs, line by line\n  \
+             {called} history nucleus -n prod       which revision is it really? was it rolled back by hand?\n  \
              {called} -A -o json                    for a program; {called} -A -o name for xargs\n  \
              {called} capture nucleus --to FILE     keep the evidence; judge it with {called} --from FILE\n\n\
              Exit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told."
@@ -572,6 +608,9 @@ mod tests {
             None => ("(check)", args.check.which),
             Some(Verb::Check(check)) => ("check", check.which),
             Some(Verb::Diff(diff)) => ("diff", diff.which),
+            Some(Verb::History(history)) => {
+                return format!("history {} @{}", history.release, history.namespace.unwrap_or_default());
+            }
             Some(Verb::Capture(capture)) => ("capture", capture.which),
             Some(Verb::Config(config)) => {
                 let ConfigVerb::Check(check) = config.verb;
@@ -608,6 +647,10 @@ mod tests {
             ("--namespace prod nucleus web", "check nucleus+web @prod"),
             ("nucleus --namespace=prod web", "check nucleus+web @prod"),
             ("check diff", "check diff @"),
+            ("-n prod history nucleus", "history nucleus @prod"),
+            ("check history", "check history @"),
+            ("-f - -n prod", "(check)  @prod"),
+            ("-Rf dir diff", "diff  @"),
             ("diff nucleus", "diff nucleus @"),
             ("-n prod diff nucleus", "diff nucleus @prod"),
             ("-n diff nucleus", "check nucleus @diff"),
@@ -649,6 +692,20 @@ mod tests {
             ),
             ("-A version", "unexpected argument '-A' found\n  see drift version --help"),
             ("diff -o json", "unexpected argument '-o' found\n  see drift diff --help"),
+            (
+                "nucleus -f a.yaml",
+                "the argument '[RELEASE]...' cannot be used with '--filename <FILE|DIR>'\n  see drift --help",
+            ),
+            (
+                "-f a.yaml -A",
+                "the argument '--filename <FILE|DIR>' cannot be used with '--all-namespaces'\n  see drift --help",
+            ),
+            (
+                "diff -f a.yaml --from b",
+                "the argument '--filename <FILE|DIR>' cannot be used with '--from <FILE>'\n  see drift diff --help",
+            ),
+            ("-R", "the following required arguments were not provided: --filename <FILE|DIR>\n  see drift --help"),
+            ("history", "the following required arguments were not provided: <RELEASE>\n  see drift history --help"),
             (
                 "capture web",
                 "the following required arguments were not provided: --to <FILE>\n  see drift capture --help",

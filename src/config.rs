@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::{
-    Args, CaptureArgs, CheckArgs, Color, ConfigCheckArgs, ConfigVerb, DiffArgs, Manifests, Screen, Shell, Shown, Verb,
-    Where, Which,
+    Args, CaptureArgs, CheckArgs, Color, ConfigCheckArgs, ConfigVerb, DiffArgs, HistoryArgs, HistoryFormat, Manifests,
+    Screen, Shell, Shown, Verb, Where, Which,
 };
 use crate::drift::finding::{Condition, Mode, ReleaseReport, Storage};
 use crate::drift::selector::{Selector, SelectorError};
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Check,
     /// The check, with [`Format::Diff`].
     Diff,
+    /// Of the one release in scope.
+    History,
     Capture {
         to: PathBuf,
         include_secrets: bool,
@@ -252,6 +254,7 @@ impl Config {
             None => Self::of_check(args.check, env),
             Some(Verb::Check(check)) => Self::of_check(*check, env),
             Some(Verb::Diff(diff)) => Self::of_diff(*diff, env),
+            Some(Verb::History(history)) => Self::of_history(*history, env),
             Some(Verb::Capture(capture)) => Self::of_capture(*capture, env),
             Some(Verb::Config(config)) => {
                 let ConfigVerb::Check(check) = config.verb;
@@ -289,6 +292,34 @@ impl Config {
             engine: args.shown.engine,
             mode: mode(args.told.mode, env)?,
             settings: settings(args.told.config, env)?,
+            from: args.replay.from,
+            verbosity: Verbosity::new(&args.screen, env),
+        })
+    }
+
+    fn of_history(args: HistoryArgs, env: &Env) -> Result<Self, ConfigError> {
+        let which = Which {
+            releases: vec![args.release],
+            namespace: args.namespace,
+            all_namespaces: false,
+            selector: None,
+            revision: None,
+            storage_driver: args.storage_driver,
+        };
+        let format = match args.output {
+            HistoryFormat::Table => Format::Table,
+            HistoryFormat::Json => Format::Json,
+            HistoryFormat::Yaml => Format::Yaml,
+        };
+        Ok(Self {
+            command: Command::History,
+            scope: Scope::new(which, env)?,
+            files: None,
+            mode: mode(args.told.mode, env)?,
+            settings: settings(args.told.config, env)?,
+            target: Target::new(args.target, env)?,
+            engine: Engine::Local,
+            output: Output::new(format, None, &args.screen, env),
             from: args.replay.from,
             verbosity: Verbosity::new(&args.screen, env),
         })

@@ -17,6 +17,7 @@ use crate::drift::live::{ApiTable, Lookup};
 use crate::drift::manifest::{Access, Desired};
 use crate::drift::object::Gvk;
 use crate::drift::opinion;
+use crate::drift::stale::{self, Suspect};
 use crate::ledger::Ledger;
 use crate::output::Progress;
 use crate::task::{Outcome, Task};
@@ -146,6 +147,33 @@ impl Inspector<'_> {
             targets.insert(namespace, found);
         }
         targets
+    }
+
+    /// Has pods looked at that may run with old configuration: one listing of a namespace, where what its workloads read was written
+    /// after they were rolled out, and none elsewhere.
+    pub(crate) async fn look_for_stale_pods(&self, ledgers: &mut [&mut Ledger], apis: &ApiTable) {
+        let mut suspects: BTreeMap<String, Vec<(usize, Suspect)>> = BTreeMap::new();
+        for (place, ledger) in ledgers.iter().enumerate() {
+            for suspect in stale::suspects(&ledger.sightings) {
+                suspects.entry(suspect.namespace().to_owned()).or_default().push((place, suspect));
+            }
+        }
+        let (Lookup::Served(pod), false) = (apis.lookup(&Gvk::new("v1", "Pod")), suspects.is_empty()) else { return };
+        self.progress.stage("looking at pods that may be stale");
+        for (namespace, suspects) in suspects {
+            let selectors: BTreeSet<&str> = suspects.iter().map(|(_, suspect)| suspect.selector()).collect();
+            let selector = selectors.first().copied().filter(|_| selectors.len() == 1);
+            let pods = self.cluster.list(pod, Some(&namespace), selector).await.map_err(|error| error.to_string());
+            for (place, suspect) in &suspects {
+                let notice = match &pods {
+                    Ok(pods) => suspect.among(pods),
+                    Err(reason) => Some(suspect.untold(reason)),
+                };
+                if let (Some(ledger), Some(notice)) = (ledgers.get_mut(*place), notice) {
+                    ledger.add_notice(notice);
+                }
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::drift::finding::{Finding, Fix, Notice, NoticeReason, ObjectCounts, Verdict};
 use crate::drift::manifest::Desired;
 use crate::drift::rules::Hit;
+use crate::drift::stale::Sighting;
 use crate::drift::tally::Tally;
 use crate::task::{Outcome, OutcomeKind};
 
@@ -18,6 +19,8 @@ pub(crate) struct Ledger {
     pub(crate) from_newest: Option<usize>,
     /// Rules that met a finding.
     pub(crate) hits: Vec<Hit>,
+    /// What its live objects tell about pods that run with old configuration.
+    pub(crate) sightings: Vec<Sighting>,
 }
 
 /// A ledger's end.
@@ -52,6 +55,7 @@ impl Ledger {
         }
         self.notices.extend(outcome.notices);
         self.hits.extend(outcome.hits);
+        self.sightings.extend(outcome.sighting);
         self.findings.extend(settled.into_iter().map(|finding| (place, finding)));
         if let Some(count) = &mut self.from_newest {
             *count += outcome.from_newest;

@@ -70,7 +70,7 @@ fn drive(argv: Vec<OsString>, env: &Env, out: &mut dyn Write, err: &mut dyn Writ
         Command::Completion(shell) => {
             out.write_all(&cli::completion(shell, &env.program)).map(|()| 0).map_err(Error::Output)
         }
-        Command::Check | Command::Diff | Command::Capture { .. } | Command::ConfigCheck { .. } => {
+        Command::Check | Command::Diff | Command::History | Command::Capture { .. } | Command::ConfigCheck { .. } => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Threads)?;
             let result = runtime.block_on(app::run(&config, out, err));
             // The verdict is there: no read that still hangs keeps the user waiting.

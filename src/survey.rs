@@ -3,12 +3,15 @@
 
 mod absent;
 mod helm_releases;
+mod history;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
+
+pub(crate) use self::history::history;
 
 use self::absent::Listed;
 use crate::case::{Case, Loaded, Orders, bodies};
@@ -42,16 +45,7 @@ const FEW: usize = 3;
 /// A release whose reading fails becomes a line of the report, never an abort of the others; trouble that leaves no verdict at all
 /// becomes an entry of `errors`. Beside the report: which ignore rules met which findings.
 pub(crate) async fn survey(inspector: &Inspector<'_>, config: &Config, now: Timestamp) -> (Report, Vec<Hit>) {
-    let survey = Survey {
-        inspector,
-        cluster: inspector.cluster,
-        scope: &config.scope,
-        settings: &config.settings,
-        mode: config.mode,
-        show_all: config.output.show_all,
-        now,
-    };
-    let found = survey.run().await;
+    let found = Survey::new(inspector, config, now).run().await;
     let report = Report {
         cluster: inspector.cluster.info().await,
         started_at: now,
@@ -103,7 +97,19 @@ enum Unread {
     Unreadable(String),
 }
 
-impl Survey<'_> {
+impl<'a> Survey<'a> {
+    fn new(inspector: &'a Inspector<'a>, config: &'a Config, now: Timestamp) -> Self {
+        Self {
+            inspector,
+            cluster: inspector.cluster,
+            scope: &config.scope,
+            settings: &config.settings,
+            mode: config.mode,
+            show_all: config.output.show_all,
+            now,
+        }
+    }
+
     async fn run(&self) -> Found {
         self.inspector.progress.stage("reading release records");
         let mut found = Found::default();
@@ -281,6 +287,7 @@ impl Survey<'_> {
         }
         let mut ledgers: Vec<&mut Ledger> = cases.iter_mut().map(|case| &mut case.ledger).collect();
         self.inspector.compare(&mut ledgers, tasks, &apis).await;
+        self.inspector.look_for_stale_pods(&mut ledgers, &apis).await;
         (cases, closed)
     }
 

@@ -109,6 +109,7 @@ impl Sweep<'_> {
         }
         let mut open: Vec<&mut Ledger> = ledgers.iter_mut().collect();
         inspector.compare(&mut open, tasks, &apis).await;
+        inspector.look_for_stale_pods(&mut open, &apis).await;
         self.releases =
             names.into_iter().zip(ledgers).map(|(name, ledger)| entry(name, self.namespace, ledger)).collect();
     }

@@ -11,6 +11,7 @@ use crate::drift::manifest::{Access, DesiredObject};
 use crate::drift::object::ObjectRef;
 use crate::drift::rules::{self, Hit, Rulings};
 use crate::drift::schema::Schema;
+use crate::drift::stale::{self, Sighting};
 use crate::drift::state::Comparison;
 
 /// One object to compare, with all that its judgement needs.
@@ -45,6 +46,8 @@ pub(crate) struct Outcome {
     pub(crate) from_newest: usize,
     /// Rules that met a finding.
     pub(crate) hits: Vec<Hit>,
+    /// What the live object tells about pods that run with old configuration.
+    pub(crate) sighting: Option<Sighting>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +138,8 @@ impl Task {
             Some(None) => 1,
             None => 0,
         };
-        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new() }
+        let sighting = stale::sighting(&self.object, live);
+        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new(), sighting }
     }
 
     fn circumstances<'a>(&'a self, upgrade: Option<Option<&'a Value>>, failed: &'a [&'a Value]) -> Circumstances<'a> {
@@ -172,6 +176,7 @@ impl Task {
                 kind: OutcomeKind::Compared,
                 from_newest: 0,
                 hits: Vec::new(),
+                sighting: None,
             };
         }
         let upgrade = self.upgrade.as_ref().map(Option::as_ref);
@@ -183,6 +188,7 @@ impl Task {
             kind: OutcomeKind::Missing,
             from_newest,
             hits: Vec::new(),
+            sighting: None,
         }
     }
 
@@ -194,6 +200,7 @@ impl Task {
             kind: OutcomeKind::Unreadable,
             from_newest: 0,
             hits: Vec::new(),
+            sighting: None,
         }
     }
 
@@ -210,7 +217,14 @@ impl Task {
         } else {
             Vec::new()
         };
-        Outcome { candidates, notices: Vec::new(), kind: OutcomeKind::Compared, from_newest: 0, hits: Vec::new() }
+        Outcome {
+            candidates,
+            notices: Vec::new(),
+            kind: OutcomeKind::Compared,
+            from_newest: 0,
+            hits: Vec::new(),
+            sighting: None,
+        }
     }
 }
 

@@ -50,6 +50,7 @@ fn imports_point_down() {
         ("src/cli.rs", &["cli", "drift"]),
         ("src/env.rs", &[]),
         ("src/config.rs", &["cli", "drift", "env"]),
+        ("src/files.rs", &["config", "drift"]),
         ("src/task.rs", &["drift"]),
         ("src/ledger.rs", &["drift", "task"]),
         ("src/case.rs", &["drift", "ledger", "task"]),

@@ -12,8 +12,11 @@ use super::writers;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// kubectl's name when it applies files from the client's side.
+const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
+
 /// Tools that a person drives, and that write whole files all the same.
-const FILE_TOOLS: &[&str] = &["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
+const FILE_TOOLS: &[&str] = &["kubectl", CLIENT_SIDE_APPLY, "kubectl-create", "kubectl-replace"];
 
 /// The manager that stands behind a file.
 #[derive(Debug)]
@@ -28,35 +31,33 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    /// The manager that owns the most of the file's fields, among those that show signs of applying files: server-side apply, or
-    /// kubectl's copy of the file; without any such sign, among those that are no tool for a change by hand.
+    /// The manager that owns the most of the file's fields, among those that show signs of applying files: server-side apply,
+    /// kubectl's name for it, or its copy of the file; without any such sign, among all. Tools for a change by hand are none of them:
+    /// an editor may write the copy too.
     pub(super) fn find(owners: &Owners, object: &ObjectRef, desired: &Value, live: &Value) -> Option<Self> {
         let mut fields: BTreeMap<EntryId, usize> = BTreeMap::new();
         count(&owners.root, desired, &mut fields);
         let copied = owners.root.field("metadata").and_then(|node| node.field("annotations"));
         let copied = copied.and_then(|node| node.field(LAST_APPLIED)).map(OwnerNode::holders).unwrap_or_default();
+        let copies = |ids: &[EntryId]| ids.iter().any(|id| copied.contains(id));
 
         let mut groups: BTreeMap<(&str, bool), Vec<EntryId>> = BTreeMap::new();
         for (id, entry) in owners.entries.iter().enumerate() {
-            if entry.manager.subresource.is_none() && !entry.is_trace() {
-                groups.entry((&entry.manager.name, entry.is_apply())).or_default().push(id);
+            let name = entry.manager.name.as_str();
+            let by_hand = writers::is_persons_tool(name) && !FILE_TOOLS.contains(&name) && !entry.is_apply();
+            if entry.manager.subresource.is_none() && !entry.is_trace() && !by_hand {
+                groups.entry((name, entry.is_apply())).or_default().push(id);
             }
         }
-        let copies = |ids: &[EntryId]| ids.iter().any(|id| copied.contains(id));
-        if groups.iter().any(|((_, applies), ids)| *applies || copies(ids)) {
-            groups.retain(|(_, applies), ids| *applies || copies(ids));
-        } else {
-            groups.retain(|(name, _), _| !writers::is_persons_tool(name) || FILE_TOOLS.contains(name));
+        let shows = |name: &str, applies: bool, ids: &[EntryId]| applies || name == CLIENT_SIDE_APPLY || copies(ids);
+        if groups.iter().any(|((name, applies), ids)| shows(name, *applies, ids)) {
+            groups.retain(|(name, applies), ids| shows(name, *applies, ids));
         }
         let held = |ids: &[EntryId]| ids.iter().filter_map(|id| fields.get(id)).sum::<usize>();
         // Of equal ones the one that kept a copy of the file.
         let ((name, by_server), entries) = groups.into_iter().max_by_key(|(_, ids)| (held(ids), copies(ids)))?;
         let last_applied = if copies(&entries) { last_applied(live, object) } else { None };
         Some(Self { name: name.to_owned(), entries, by_server, last_applied })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn is(&self, id: EntryId) -> bool {

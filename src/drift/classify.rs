@@ -227,6 +227,10 @@ enum Part<'a> {
     Nothing,
     /// Nobody holds it: set at admission.
     Unowned,
+    /// The applier holds it and did not send it: filled in by the server, or set at admission.
+    Filled,
+    /// The applier's notes on the object.
+    Notes,
     /// Its owner's traces were wiped.
     Untraceable,
     Known(Known<'a>),
@@ -237,6 +241,8 @@ enum Part<'a> {
 #[derive(Debug, Default)]
 struct Sum<'a> {
     unowned: bool,
+    filled: bool,
+    notes: bool,
     untraceable: bool,
     known: Option<Known<'a>>,
     drift: Option<Cause>,
@@ -335,6 +341,9 @@ impl<'a> Judge<'a> {
                 Part::Unowned
             };
         }
+        if let Some(applied) = self.applied.as_ref().filter(|_| self.any(holders, Role::Helm)) {
+            return if applied.applier.is_bookkeeping(&difference.path) { Part::Notes } else { Part::Filled };
+        }
         if self.any(holders, Role::Helm) {
             return if self.left_behind(&difference.path) { Part::Drift(Cause::LeftBehind) } else { Part::Nothing };
         }
@@ -373,6 +382,8 @@ impl<'a> Judge<'a> {
         match self.part(difference) {
             Part::Nothing => {}
             Part::Unowned => sum.unowned = true,
+            Part::Filled => sum.filled = true,
+            Part::Notes => sum.notes = true,
             Part::Untraceable => sum.untraceable = true,
             Part::Known(known) => {
                 sum.known = sum.known.or(Some(known));
@@ -389,7 +400,8 @@ impl<'a> Judge<'a> {
         let mut sum = Sum::default();
         self.sum(difference, &mut sum);
         let is_item = difference.path.last_field().is_none();
-        if (sum.drift.is_some() || sum.untraceable) && sum.known.is_some() && !difference.parts.is_empty() && !is_item {
+        let calm = sum.known.is_some() || sum.notes;
+        if (sum.drift.is_some() || sum.untraceable) && calm && !difference.parts.is_empty() && !is_item {
             // Expected and unexpected parts under one root are told apart.
             return difference.parts.iter().for_each(|part| self.added(part));
         }
@@ -403,20 +415,30 @@ impl<'a> Judge<'a> {
             self.expected(difference, known, &distinct(sum.known_by));
         } else if sum.unowned {
             self.unowned(difference);
+        } else if sum.filled {
+            self.filled(difference);
         }
     }
 
     fn unowned(&mut self, difference: &Difference) {
+        let why = "nobody owns it: set at admission, or its owner's managedFields entry was removed";
+        self.set_at_admission(difference, "held by nobody: set at admission", why, &[]);
+    }
+
+    /// A client-side apply owns what the server filled in for it. Its name is anybody's to use, so what matters is said.
+    fn filled(&mut self, difference: &Difference) {
+        let why = "its applier owns it and did not send it: filled in for it, or written by somebody under its name";
+        let note = "not sent by its applier: filled in, or set at admission";
+        self.set_at_admission(difference, note, why, &difference.holders);
+    }
+
+    fn set_at_admission(&mut self, difference: &Difference, note: &str, why: &str, holders: &[EntryId]) {
         let notice = (self.relevance(difference) != Relevance::None).then(|| Notice {
             object: Some(self.wanted.object.clone()),
             reason: NoticeReason::UnattributedAddition,
-            message: format!(
-                "{} was added and nobody owns it: set at admission, or its owner's managedFields entry was removed",
-                difference.path
-            ),
+            message: format!("{} was added and {why}", difference.path),
         });
-        let note = "held by nobody: set at admission";
-        self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), &[], None);
+        self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         if let Some(candidate) = self.judgement.candidates.last_mut() {
             candidate.notice = notice;
         }
@@ -439,7 +461,7 @@ impl<'a> Judge<'a> {
     /// Desired is a zero that the server does not store: judged as if desired were absent, reported as changed.
     fn dropped_zero(&mut self, difference: &Difference) {
         match self.part(difference) {
-            Part::Nothing | Part::Unowned => {}
+            Part::Nothing | Part::Unowned | Part::Filled | Part::Notes => {}
             Part::Known(known) => self.expected(difference, known, &difference.holders),
             Part::Untraceable | Part::Drift(_) => self.changed(difference),
         }
@@ -448,8 +470,14 @@ impl<'a> Judge<'a> {
     fn extra_inside(&mut self, difference: &Difference) {
         let holders = &difference.holders;
         let explained = difference.parts.iter().all(|part| matches!(part.fill, Some(Fill::Default | Fill::Allocated)));
-        if explained || (self.any(holders, Role::Helm) && !self.applied_inside(difference)) {
+        if explained {
             return;
+        }
+        match &self.applied {
+            Some(_) if !self.any(holders, Role::Helm) || self.applied_inside(difference) => {}
+            Some(_) => return self.filled(difference),
+            None if self.any(holders, Role::Helm) => return,
+            None => {}
         }
         if self.owners.absent || self.all(holders, Role::Trace) {
             return self.untraceable(difference);
@@ -1089,7 +1117,11 @@ mod tests {
             applied(client(&more), both()).findings(),
             [format!("Drift Added .data.x AppliedDifferently {KUBECTL}")]
         );
-        assert_eq!(applied(client(&fast), both()).findings(), Vec::<String>::new(), "filled in for it");
+        assert_eq!(
+            applied(client(&fast), both()).findings(),
+            [format!("Expected Added .data.x Admission {KUBECTL}")],
+            "filled in for it"
+        );
         let edited = applied(client(&fast), mode()).by("k9s", "Update", LATER, json!({"f:data": {"f:x": {}}}));
         assert_eq!(edited.findings(), ["Drift Added .data.x Added k9s"]);
         let server = file(fast.clone(), more.clone(), None).by("flux", "Apply", DURING, both());
@@ -1128,5 +1160,33 @@ mod tests {
         };
         let gone = missing(Wanted { object: &object, source: None, body: &fast, sensitive: &[] }, circumstances, None);
         assert_eq!(gone.fix, Fix::Create);
+    }
+    #[test]
+    fn an_edit_hides_neither_behind_the_copy_nor_behind_the_appliers_name() {
+        let web = json!({"name": "web", "image": "nginx:1.27"});
+        let evil = json!({"name": "evil", "image": "evil:1", "securityContext": {"privileged": true}});
+        let desired = deployment(pod(web.clone()));
+        let mut live = deployment(json!({"template": {"spec": {"containers": [web, evil]}}}));
+        live["metadata"]["annotations"] = json!({});
+        let own = || json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {".": {}, "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {}}}}}}});
+        let sidecar = || json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"evil\"}": {".": {}, "f:name": {}, "f:image": {}, "f:securityContext": {"f:privileged": {}}}}}}}});
+        let path = r#".spec.template.spec.containers[name="evil"]"#;
+        // Whoever writes kubectl's copy too is no applier for that.
+        for name in ["kubectl-edit", "hotfix"] {
+            let mut fields = sidecar();
+            fields["f:metadata"] = json!({"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}});
+            let trial = file(desired.clone(), live.clone(), Some(&desired));
+            let trial = trial.by(KUBECTL, "Update", DURING, own()).by(name, "Update", LATER, fields);
+            let note = format!("Expected Added .metadata.annotations Bookkeeping {name}");
+            assert_eq!(trial.findings(), [note, format!("Drift Added {path} Added {name}")]);
+        }
+        // Under the applier's own name it cannot be told from what the server fills in, so it is said.
+        let mut both = own();
+        both["f:spec"]["f:template"]["f:spec"]["f:containers"]["k:{\"name\":\"evil\"}"] =
+            sidecar()["f:spec"]["f:template"]["f:spec"]["f:containers"]["k:{\"name\":\"evil\"}"].clone();
+        let trial = applied(file(desired.clone(), live, Some(&desired)), both);
+        assert_eq!(trial.findings(), [format!("Expected Added {path} Admission {KUBECTL}")]);
+        let notice = trial.judge().candidates[0].notice.clone().unwrap();
+        assert_eq!(notice.reason, NoticeReason::UnattributedAddition);
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::drift::finding::{
-    ApplyMethod, Cause, Change, Class, Condition, Finding, Fix, Manager, Mode, Notice, NoticeReason, ObjectCounts,
-    Reason, ReleaseReport, Report, Severity, Shown, Storage, Trouble, TroubleReason, Verdict,
+    ApplyMethod, Cause, Change, Class, ClusterInfo, Condition, Finding, Fix, Manager, Mode, Notice, NoticeReason,
+    ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown, Storage, Trouble, TroubleReason, Verdict,
 };
 use crate::drift::object::ObjectRef;
 
@@ -18,26 +18,34 @@ use super::escape::{escape_json, escape_yaml, is_hidden};
 use super::group::in_order;
 
 /// Changes only when a field changes its meaning or goes, never when one is added.
-const API_VERSION: &str = "helm-drift/v1";
+pub(super) const API_VERSION: &str = "helm-drift/v1";
 
 /// Errors: the writer's own.
 pub(crate) fn report(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(&DriftReport::new(report))?;
+    write(out, &DriftReport::new(report))
+}
+
+/// The same as YAML.
+pub(crate) fn report_yaml(out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    write_yaml(out, &DriftReport::new(report))
+}
+
+pub(super) fn write(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", escape_json(&text))
 }
 
-/// The same as YAML that YAML 1.1 readers, Go's among them, read back as it was.
+/// As YAML that YAML 1.1 readers, Go's among them, read back as it was.
 ///
-/// A report with hidden characters, which YAML may hold bare, is written in YAML's JSON form instead, where they are escaped.
-pub(crate) fn report_yaml(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let report = DriftReport::new(report);
+/// What has hidden characters, which YAML may hold bare, is written in YAML's JSON form instead, where they are escaped.
+pub(super) fn write_yaml(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     // Lines are not folded: a long message stays one line for grep.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX, yaml_12: false };
-    let yaml = serde_saphyr::to_string_with_options(&report, options).map_err(io::Error::other)?;
+    let yaml = serde_saphyr::to_string_with_options(document, options).map_err(io::Error::other)?;
     if !yaml.chars().any(|c| c != '\n' && is_hidden(c)) {
         return out.write_all(yaml.as_bytes());
     }
-    let text = serde_json::to_string_pretty(&report)?;
+    let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", escape_yaml(&text))
 }
 
@@ -57,7 +65,7 @@ struct DriftReport<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonCluster<'a> {
+pub(super) struct JsonCluster<'a> {
     context: Option<&'a str>,
     server: Option<&'a str>,
     version: Option<&'a str>,
@@ -158,7 +166,7 @@ struct JsonFinding<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonNotice<'a> {
+pub(super) struct JsonNotice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<JsonObject<'a>>,
     reason: &'static str,
@@ -166,7 +174,7 @@ struct JsonNotice<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonError<'a> {
+pub(super) struct JsonError<'a> {
     reason: &'static str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,17 +187,23 @@ impl<'a> DriftReport<'a> {
             api_version: API_VERSION,
             kind: "DriftReport",
             program: env!("CARGO_PKG_VERSION"),
-            cluster: JsonCluster {
-                context: report.cluster.context.as_deref(),
-                server: report.cluster.server.as_deref(),
-                version: report.cluster.version.as_deref(),
-            },
+            cluster: JsonCluster::new(&report.cluster),
             started_at: rfc3339(report.started_at),
             finished_at: rfc3339(report.finished_at),
             summary: Summary::of(report),
             releases: in_order(report).into_iter().map(JsonRelease::new).collect(),
             notices: report.notices.iter().map(JsonNotice::new).collect(),
             errors: report.errors.iter().map(JsonError::new).collect(),
+        }
+    }
+}
+
+impl<'a> JsonCluster<'a> {
+    pub(super) fn new(cluster: &'a ClusterInfo) -> Self {
+        Self {
+            context: cluster.context.as_deref(),
+            server: cluster.server.as_deref(),
+            version: cluster.version.as_deref(),
         }
     }
 }
@@ -310,7 +324,7 @@ impl<'a> JsonFinding<'a> {
 }
 
 impl<'a> JsonNotice<'a> {
-    fn new(notice: &'a Notice) -> Self {
+    pub(super) fn new(notice: &'a Notice) -> Self {
         Self {
             object: notice.object.as_ref().map(JsonObject::new),
             reason: notice_reason(notice.reason),
@@ -320,7 +334,7 @@ impl<'a> JsonNotice<'a> {
 }
 
 impl<'a> JsonError<'a> {
-    fn new(trouble: &'a Trouble) -> Self {
+    pub(super) fn new(trouble: &'a Trouble) -> Self {
         Self {
             reason: trouble_reason(trouble.reason),
             message: &trouble.message,
@@ -440,7 +454,7 @@ pub(crate) fn mode(mode: Mode) -> &'static str {
     }
 }
 
-fn storage(storage: Storage) -> &'static str {
+pub(super) fn storage(storage: Storage) -> &'static str {
     match storage {
         Storage::Secret => "secret",
         Storage::ConfigMap => "configmap",

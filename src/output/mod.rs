@@ -3,6 +3,7 @@
 mod diff;
 mod escape;
 mod group;
+mod history;
 mod json;
 mod line;
 mod name;
@@ -20,6 +21,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 use crate::config::Format;
+use crate::drift::distance::HistoryReport;
 use crate::drift::finding::{Report, Trouble};
 
 pub(crate) use progress::Progress;
@@ -62,6 +64,12 @@ impl<'a> Printer<'a> {
             Format::Name => name::report(out, report)?,
         }
         out.flush()
+    }
+
+    /// The revisions of a release, flushed; as a table where the format is neither JSON nor YAML.
+    pub(crate) fn history(&mut self, report: &HistoryReport) -> io::Result<()> {
+        history::history(&mut *self.out, &self.style, report)?;
+        self.out.flush()
     }
 
     /// One line for each thing that could not be told, on stderr whatever the format; `color` as stderr bears it.

@@ -73,14 +73,18 @@ pub(crate) fn troubles(err: &mut dyn Write, color: bool, troubles: &[Trouble]) -
 }
 
 /// The table itself; the width of its message column tells which messages were cut.
-struct Table {
-    lines: Vec<Line>,
+pub(super) struct Table {
+    pub(super) lines: Vec<Line>,
     message_width: Option<usize>,
 }
 
 impl Table {
     fn new(style: &Style, releases: &[&ReleaseReport]) -> Self {
-        let rows: Vec<Vec<Cell>> = releases.iter().map(|release| cells(style, release)).collect();
+        Self::of(style, releases.iter().map(|release| cells(style, release)).collect(), MESSAGE)
+    }
+
+    /// `elastic`: the header of the column that is cut where the terminal is too narrow.
+    pub(super) fn of(style: &Style, rows: Vec<Vec<Cell>>, elastic: &str) -> Self {
         let Some(first) = rows.first() else { return Self { lines: Vec::new(), message_width: None } };
         let mut widths: Vec<usize> = first.iter().map(|cell| width(cell.header)).collect();
         for row in &rows {
@@ -92,7 +96,7 @@ impl Table {
             }
         }
         let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let message = first.iter().position(|cell| cell.header == MESSAGE).and_then(|index| widths.get_mut(index));
+        let message = first.iter().position(|cell| cell.header == elastic).and_then(|index| widths.get_mut(index));
         let mut message_width = None;
         if let (Some(message), Some(terminal)) = (message, style.width) {
             let without = total - *message;
@@ -126,10 +130,10 @@ impl Table {
 
 const MESSAGE: &str = "MESSAGE";
 
-struct Cell {
-    header: &'static str,
-    text: String,
-    color: Color,
+pub(super) struct Cell {
+    pub(super) header: &'static str,
+    pub(super) text: String,
+    pub(super) color: Color,
 }
 
 fn cells(style: &Style, release: &ReleaseReport) -> Vec<Cell> {

@@ -2,5 +2,8 @@
 
 mod cases;
 mod corpus;
+mod history;
 mod mutation;
 mod plane;
+mod stale;
+mod sweep;

@@ -5,6 +5,7 @@ pub(crate) mod builder;
 pub(crate) mod cases;
 pub(crate) mod charts;
 pub(crate) mod control_plane;
+pub(crate) mod drift;
 pub(crate) mod fixture;
 pub(crate) mod kubelet;
 pub(crate) mod mutations;
