@@ -147,21 +147,26 @@ impl Survey<'_> {
     /// Judges releases, and again those that change while they are read.
     async fn report_all(&self, histories: Vec<History>, around: &Surroundings, found: &mut Found) {
         let (mut cases, closed) = self.judge(histories, around).await;
-        for _ in 0..SECOND_LOOKS {
-            let moved = self.moved(&cases).await;
-            if moved.is_empty() {
+        for look in 0.. {
+            let Moved { anew, gone } = self.moved(&cases).await;
+            cases.retain(|case| !gone.contains(&case.loaded.history.key));
+            found.errors.extend(gone.iter().filter(|key| self.is_wanted(key)).map(gone_meanwhile));
+            if anew.is_empty() {
+                break;
+            }
+            let keys: Vec<ReleaseKey> = anew.iter().map(|history| history.key.clone()).collect();
+            if look == SECOND_LOOKS {
+                cases
+                    .iter_mut()
+                    .filter(|case| keys.contains(&case.loaded.history.key))
+                    .for_each(|case| case.ledger.unsettle());
                 break;
             }
             self.inspector.progress.stage("checking again what changed while it was read");
-            let keys: Vec<ReleaseKey> = moved.iter().map(|history| history.key.clone()).collect();
             cases.retain(|case| !keys.contains(&case.loaded.history.key));
-            let (again, closed) = self.judge(moved, around).await;
+            let (again, closed) = self.judge(anew, around).await;
             cases.extend(again);
             found.releases.extend(closed);
-        }
-        let still_moving: Vec<ReleaseKey> = self.moved(&cases).await.into_iter().map(|history| history.key).collect();
-        for case in cases.iter_mut().filter(|case| still_moving.contains(&case.loaded.history.key)) {
-            case.ledger.unsettle();
         }
         found.releases.extend(closed);
         for mut case in cases {
@@ -340,6 +345,11 @@ impl Survey<'_> {
         Arc::clone(&self.settings.rules)
     }
 
+    /// Whether its absence is trouble.
+    fn is_wanted(&self, key: &ReleaseKey) -> bool {
+        self.scope.releases.contains(&key.name) || self.settings.expected(key).is_some()
+    }
+
     async fn load(&self, history: History) -> Load {
         let newest = match self.release(history.newest()).await {
             Ok(release) => Ok(release),
@@ -411,33 +421,52 @@ impl Survey<'_> {
     }
 
     /// Releases with drift whose newest record is not the one that was judged any more (design.md §4).
-    async fn moved(&self, cases: &[Case]) -> Vec<History> {
-        let drifted: Vec<&Case> = cases.iter().filter(|case| case.needs_second_look()).collect();
+    async fn moved(&self, cases: &[Case]) -> Moved {
+        let drifted: Vec<&History> =
+            cases.iter().filter(|case| case.needs_second_look()).map(|case| &case.loaded.history).collect();
+        // A listing that fails now says nothing against what was found.
+        let mut looked_at: Vec<ReleaseKey> = Vec::new();
         let mut now: Vec<History> = Vec::new();
         if drifted.len() > FEW {
-            if let Ok(listed) = self.cluster.records(self.scope.storage, self.namespace().as_deref(), None).await {
+            if let Ok(listed) = self.records(self.namespace().as_deref(), None).await {
+                looked_at.extend(drifted.iter().map(|history| history.key.clone()));
                 now = History::group(listed.records);
             }
         } else {
-            for case in &drifted {
-                let key = &case.loaded.history.key;
-                if let Ok(listed) =
-                    self.cluster.records(self.scope.storage, Some(&key.namespace), Some(&key.name)).await
-                {
+            for history in &drifted {
+                let ReleaseKey { namespace, name } = &history.key;
+                if let Ok(listed) = self.records(Some(namespace), Some(name)).await {
+                    looked_at.push(history.key.clone());
                     now.extend(History::group(listed.records));
                 }
             }
         }
+        let gone = looked_at.into_iter().filter(|key| !now.iter().any(|history| history.key == *key)).collect();
         let moved = |history: &History| {
-            drifted.iter().any(|case| {
-                let before = case.loaded.history.newest();
-                let newest = history.newest();
-                case.loaded.history.key == history.key
-                    && (before.object_name != newest.object_name || before.resource_version != newest.resource_version)
+            drifted.iter().any(|before| {
+                let (then, newest) = (before.newest(), history.newest());
+                before.key == history.key
+                    && (then.object_name != newest.object_name || then.resource_version != newest.resource_version)
             })
         };
         now.retain(moved);
-        now
+        Moved { anew: now, gone }
+    }
+}
+
+/// What became of releases while they were read.
+struct Moved {
+    /// Their records as they are now.
+    anew: Vec<History>,
+    /// No record is left: what was missing of them is no drift.
+    gone: Vec<ReleaseKey>,
+}
+
+fn gone_meanwhile(key: &ReleaseKey) -> Trouble {
+    Trouble {
+        reason: TroubleReason::NotFound,
+        message: format!("release {:?} was uninstalled while it was read", key.name),
+        namespace: Some(key.namespace.clone()),
     }
 }
 
