@@ -124,6 +124,7 @@ pub(crate) fn judge(
             circumstances.failed.iter().map(|body| against(body)).collect()
         },
         roles: roles(&owners, circumstances.hand, applied.as_ref()),
+        of_another_release: of_another_release(wanted.body, live),
         applied,
         owners,
         judgement: Judgement::default(),
@@ -140,6 +141,13 @@ struct Applied {
     applier: Applier,
     /// Differences of kubectl's copy of what was applied to the file.
     otherwise: Vec<Difference>,
+}
+
+/// Helm wrote the object last, but for another release: no excuse for this one, however near their times are.
+fn of_another_release(desired: &Value, live: &Value) -> bool {
+    ["/metadata/annotations/meta.helm.sh~1release-name", "/metadata/annotations/meta.helm.sh~1release-namespace"]
+        .iter()
+        .any(|owner| matches!((desired.pointer(owner), live.pointer(owner)), (Some(ours), Some(theirs)) if ours != theirs))
 }
 
 /// What an entry is to the release.
@@ -244,6 +252,7 @@ struct Judge<'a> {
     failed: Vec<Vec<Difference>>,
     applied: Option<Applied>,
     roles: Vec<Role>,
+    of_another_release: bool,
     owners: Owners,
     judgement: Judgement,
 }
@@ -459,7 +468,8 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known(&difference.path, holders) {
             return self.expected(difference, known, holders);
         }
-        if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
+        let by_this_release = self.circumstances.hand.admission_excuse && !self.of_another_release;
+        if by_this_release && self.all(holders, Role::Helm) {
             let note = "rewritten while Helm wrote it";
             return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         }
