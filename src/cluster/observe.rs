@@ -313,18 +313,27 @@ impl<T: Send + 'static> Run<T> {
         finished(judged.await)
     }
 
-    /// Each by itself. `failure`: why the listing failed; if it was for want of an answer, one object is tried before the others.
+    /// Each by itself. `failure`: why the listing failed; where that bodes ill for them all, one or two are tried before the others.
     async fn singles(&self, served: &Served, mut places: Places, failure: Option<ReadError>) -> Vec<(usize, T)> {
         let mut judged = Vec::new();
-        if failure.as_ref().is_some_and(is_silence)
-            && let Some((key, first)) = places.pop_first()
-        {
+        let trials = match &failure {
+            Some(error) if is_silence(error) => 1,
+            // One object that cannot be converted fails a whole listing, and may be the first.
+            Some(error) if is_unanswered(error) => SILENT_READS,
+            _ => 0,
+        };
+        for trial in 1..=trials {
+            let Some((key, first)) = places.pop_first() else { break };
             let answer = self.read(served, &key).await;
-            let silence = answer.as_ref().err().filter(|error| is_silence(error)).map(ToString::to_string);
+            let unanswered = answer.as_ref().err().filter(|error| is_unanswered(error)).map(ToString::to_string);
             judged.extend(self.judge_answer(served, &key.1, first, answer).await);
-            if let Some(reason) = silence {
-                judged.extend(self.unreadable(places, &reason).await);
-                return judged;
+            match unanswered {
+                None => break,
+                Some(reason) if trial == trials => {
+                    judged.extend(self.unreadable(places, &reason).await);
+                    return judged;
+                }
+                Some(_) => {}
             }
         }
         let reads = stream::iter(places).map(|(key, places)| async move {
@@ -350,7 +359,7 @@ impl<T: Send + 'static> Run<T> {
             ))
         })?;
         let answer = self.client.get(&Get { path, accept: JSON, compress: !self.client.is_local() }).await;
-        self.heard(served, !answer.as_ref().is_err_and(is_silence));
+        self.heard(served, !answer.as_ref().is_err_and(is_unanswered));
         answer
     }
 
@@ -391,12 +400,12 @@ impl<T: Send + 'static> Run<T> {
         }
     }
 
-    /// Once a kind or the server is silent, waiting for each of a thousand objects helps nobody.
+    /// Once a kind or the server does not answer, waiting for each of a thousand objects helps nobody.
     fn given_up(&self, served: &Served) -> Option<String> {
         let silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
         let dead = silence.kinds.len() >= SILENT_KINDS
             || silence.reads.get(&kind_name(served)).is_some_and(|reads| *reads >= SILENT_READS);
-        dead.then(|| "not asked for: the server stopped answering".to_owned())
+        dead.then(|| "not asked for: the server did not answer what was asked before".to_owned())
     }
 }
 
@@ -488,6 +497,11 @@ fn is_refusal(error: &ReadError) -> bool {
 /// No answer came: the next question may get none either.
 fn is_silence(error: &ReadError) -> bool {
     matches!(error, ReadError::Timeout(_) | ReadError::Unreachable(_) | ReadError::Unauthorized(_))
+}
+
+/// Silence, or a fault that outlasted the retries: a kind whose server or conversion is broken has it for every object.
+fn is_unanswered(error: &ReadError) -> bool {
+    is_silence(error) || matches!(error, ReadError::Status { status: 500.., .. })
 }
 
 async fn off_thread<R: Send + 'static>(
