@@ -70,17 +70,22 @@ impl Masker {
 
     fn secret(&self, secret: &mut Value) {
         let record = secret.get("type").and_then(Value::as_str) == Some(RECORD_TYPE) || is_record_name(secret);
-        if let Some(data) = secret.get_mut("data").and_then(Value::as_object_mut) {
-            for (key, value) in data.iter_mut() {
-                if let Some(text) = value.as_str().filter(|_| record && key == "release") {
-                    *value = Value::from(self.wrapped_payload(text));
-                } else {
-                    self.encoded(value);
+        for (key, value) in secret.as_object_mut().into_iter().flatten() {
+            match (key.as_str(), value) {
+                ("apiVersion" | "kind" | "metadata" | "type" | "immutable", _) => {}
+                ("data", Value::Object(data)) => {
+                    for (key, value) in data {
+                        match value.as_str() {
+                            Some(text) if record && key == "release" => {
+                                *value = Value::from(self.wrapped_payload(text))
+                            }
+                            _ => self.encoded(value),
+                        }
+                    }
                 }
+                // Also what a slip of the pen put beside the two fields that hold values.
+                (_, value) => self.plain(value),
             }
-        }
-        if let Some(data) = secret.get_mut("stringData").and_then(Value::as_object_mut) {
-            data.values_mut().for_each(|value| self.plain(value));
         }
         self.annotations(Holder::Secret, secret);
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::finding::{Cause, Change, Class, Finding, Fix, Manager, Severity, Verdict};
 use super::flux;
-use super::object::{FieldPath, Gvk, ObjectRef};
+use super::object::{FieldPath, Gvk, ObjectRef, Segment};
 use super::pattern::{self, Pattern, PatternError};
 use super::release::ReleaseKey;
 use super::selector::Selector;
@@ -128,9 +128,30 @@ pub(crate) fn hides(sensitive: &[Sensitive], object: &ObjectRef, path: &FieldPat
     copied || here.any(|pattern| pattern.meets(path, value))
 }
 
-/// The values of a Secret, and the copies of them that kubectl keeps.
+/// Annotations of Secrets that hold their values: what `kubectl apply` sent, and a token of OpenShift's.
+const SECRET_ANNOTATIONS: [&str; 2] =
+    ["kubectl.kubernetes.io/last-applied-configuration", "openshift.io/token-secret.value"];
+
+/// Whether the value at this path of a Secret is, or holds, one of its values. In clear is only what none can hide in, so that a
+/// slip of the pen (`strigData`) shows none.
 pub(crate) fn hides_secret(path: &FieldPath, value: &Value) -> bool {
-    [".data", ".stringData", LAST_APPLIED].iter().any(|pattern| is_met(pattern, path, value))
+    let name = |segment: &Segment| match segment {
+        Segment::Field(name) => Some(name.clone()),
+        Segment::Item(_) | Segment::Member(_) | Segment::Index(_) => None,
+    };
+    let names: Vec<String> = path.0.iter().map_while(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let holds = |annotations: Option<&Value>| {
+        annotations.is_some_and(|all| SECRET_ANNOTATIONS.iter().any(|name| all.get(name).is_some()))
+    };
+    match names.as_slice() {
+        ["apiVersion" | "kind" | "type" | "immutable"] => false,
+        ["metadata"] => holds(value.get("annotations")),
+        ["metadata", "annotations"] => holds(Some(value)),
+        ["metadata", "annotations", name, ..] => SECRET_ANNOTATIONS.contains(name),
+        ["metadata", ..] => false,
+        _ => true,
+    }
 }
 
 fn is_met(pattern: &str, path: &FieldPath, value: &Value) -> bool {
@@ -514,6 +535,8 @@ pub(crate) mod tests {
         assert!(hides_secret(&data, &json!({})) && hides_secret(&data.field("x"), &json!("x")));
         assert!(hides_secret(&FieldPath::of_fields(&["metadata", "annotations"]), &annotations));
         assert!(!hides_secret(&FieldPath::of_fields(&["metadata", "labels", "data"]), &json!("x")));
-        assert!(!hides_secret(&FieldPath::of_fields(&["dataset"]), &json!("x")));
+        assert!(hides_secret(&FieldPath::of_fields(&["strigData"]), &json!("x")));
+        assert!(hides_secret(&FieldPath::of_fields(&["metadata", "annotations", SECRET_ANNOTATIONS[1]]), &json!("x")));
+        assert!(!hides_secret(&FieldPath::of_fields(&["type"]), &json!("x")));
     }
 }
