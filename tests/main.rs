@@ -8,8 +8,10 @@
 
 mod cli;
 mod dependencies;
+mod faults;
 mod real;
 mod repo;
+mod report;
 mod support;
 
 #[test]
