@@ -626,7 +626,9 @@ impl<'a> Walk<'a> {
             let given = map.get_key_value(key.as_str()).filter(|(_, value)| !value.is_null());
             let default = match (&items.shape, self.types.key_default(items, key)) {
                 // In built-in types an empty key gets its default too.
-                (Shape::Map(declared), Some(default)) if given.is_none_or(|(_, value)| !items.custom && is_zero(value)) => {
+                (Shape::Map(declared), Some(default))
+                    if given.is_none_or(|(_, value)| !items.custom && is_zero(value)) =>
+                {
                     declared.fields.get_key_value(key).map(|(name, _)| (name, default))
                 }
                 _ => None,
