@@ -13,6 +13,7 @@ use crate::cli::{
     Screen, Shell, Shown, Verb, Where, Which,
 };
 use crate::drift::finding::{Condition, Mode, ReleaseReport, Storage};
+use crate::drift::name::{LONGEST_NAMESPACE, LONGEST_RELEASE, is_dns_label};
 use crate::drift::selector::{Selector, SelectorError};
 use crate::env::{Env, Host};
 use crate::settings::{Settings, SettingsError};
@@ -202,7 +203,7 @@ pub(crate) enum ConfigError {
     EmptyName,
     #[error("no release is called \"{name}\": Helm stores lower-case names only; did you mean \"{lower}\"?")]
     MixedCase { name: String, lower: String },
-    #[error("no release is called \"{name}\": Helm allows at most {LONGEST_NAME} characters, these are {length}")]
+    #[error("no release is called \"{name}\": Helm allows at most {LONGEST_RELEASE} characters, these are {length}")]
     LongName { name: String, length: usize },
     #[error("\"{0}\" is not a release name; the namespace is named by -n: {1}")]
     Slash(String, String),
@@ -244,9 +245,6 @@ pub(crate) enum ConfigError {
     #[error("--mode correct changes the cluster, and this command never does; use {0} correct")]
     Correct(String),
 }
-
-/// Helm's limit (helm/helm `pkg/chart/v2/util/validate_name.go`): the record's name must fit in a label value.
-pub(crate) const LONGEST_NAME: usize = 53;
 
 impl Config {
     pub(crate) fn new(args: Args, env: &Env) -> Result<Self, ConfigError> {
@@ -518,20 +516,13 @@ fn check_release_name(name: &str, env: &Env) -> Result<(), ConfigError> {
     if !lower.split('.').all(is_label) {
         return Err(ConfigError::BadName(name.to_owned()));
     }
-    if name.len() > LONGEST_NAME {
+    if name.len() > LONGEST_RELEASE {
         return Err(ConfigError::LongName { name: name.to_owned(), length: name.len() });
     }
     if lower != name {
         return Err(ConfigError::MixedCase { name: name.to_owned(), lower });
     }
     Ok(())
-}
-
-pub(crate) fn is_dns_label(label: &str) -> bool {
-    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    label.bytes().all(|byte| inside(byte) || byte == b'-')
-        && label.bytes().next().is_some_and(inside)
-        && label.bytes().last().is_some_and(inside)
 }
 
 /// `--all-namespaces` wins over `--namespace`, as in helm and kubectl: `helm` sets `HELM_NAMESPACE` for a plugin in any case.
@@ -544,7 +535,9 @@ fn namespaces(all: bool, flag: Option<String>, env: &Env) -> Result<Namespaces, 
         None => (helm_text(env, "HELM_NAMESPACE")?, "HELM_NAMESPACE"),
     };
     match name {
-        Some(name) if name.len() > 63 || !is_dns_label(&name) => Err(ConfigError::BadNamespace { name, from }),
+        Some(name) if name.len() > LONGEST_NAMESPACE || !is_dns_label(&name) => {
+            Err(ConfigError::BadNamespace { name, from })
+        }
         name => Ok(Namespaces::One(name)),
     }
 }
@@ -1010,6 +1003,59 @@ mod tests {
         ] {
             assert_eq!(config(line).expect(line).output.status, Some(filter));
         }
+    }
+
+    /// A directory of this test alone.
+    fn scratch(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("helm-drift-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("helm-drift")).unwrap();
+        directory
+    }
+
+    #[test]
+    fn the_configuration_file_is_the_named_one_else_the_default_one() {
+        let directory = scratch("settings");
+        let own = directory.join("own.yaml");
+        std::fs::write(&own, "mode: disabled\n").unwrap();
+        let mut env = env("drift", &[("HELM_CONFIG_HOME", "/elsewhere")]);
+        let mode = |env: &Env, line: &str| config_in(env, line).map(|config| config.settings.mode);
+        assert_eq!(mode(&env, ""), Ok(Mode::Warn), "no directory");
+        env.config = Some(directory.clone());
+        assert_eq!(mode(&env, ""), Ok(Mode::Warn), "no file");
+        let named = format!("--config {}", own.display());
+        std::fs::write(directory.join("helm-drift").join("config.yaml"), "mode: correct\n").unwrap();
+        for line in ["", "diff", "capture --to f", "config check"] {
+            assert_eq!(mode(&env, line), Ok(Mode::Correct), "{line}");
+        }
+        for line in [named.clone(), format!("diff {named}"), format!("config check {}", own.display())] {
+            assert_eq!(mode(&env, &line), Ok(Mode::Disabled), "{line}");
+        }
+        std::fs::write(&own, "mode: disabled\nmodes: warn\n").unwrap();
+        let wrong = refused(&env, &named);
+        assert!(wrong.starts_with(&format!("{}:2:1: unknown key `modes`", own.display())), "{wrong}");
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(mode(&env, ""), Ok(Mode::Warn), "gone");
+        for line in [named.clone(), format!("config check {}", own.display())] {
+            assert!(refused(&env, &line).ends_with("own.yaml cannot be read: there is no such file"), "{line}");
+        }
+        // What asks no cluster needs no configuration.
+        assert!(config_in(&env, "version").is_ok());
+    }
+
+    #[test]
+    fn correction_is_a_command_and_no_mode_of_a_check() {
+        assert_eq!(config("--mode disabled").unwrap().mode, Some(Mode::Disabled));
+        assert_eq!(config("").unwrap().mode, None);
+        for (program, line) in [
+            ("drift", "--mode correct"),
+            ("drift", "diff web --mode=correct"),
+            ("drift", "capture --to f --mode correct"),
+        ] {
+            let text = refused(&env(program, &[]), line);
+            assert_eq!(text, "--mode correct changes the cluster, and this command never does; use drift correct");
+        }
+        let text = refused(&env("kubectl-drift", &[]), "--mode correct");
+        assert!(text.ends_with("use kubectl drift correct"), "{text}");
     }
 
     #[test]

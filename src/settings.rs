@@ -14,6 +14,7 @@ use serde_saphyr::{Location, MessageFormatter, Spanned, UserMessageFormatter};
 
 use crate::cli::go_duration;
 use crate::drift::finding::{Mode, Severity};
+use crate::drift::name;
 use crate::drift::pattern::{Pattern, PatternError};
 use crate::drift::policy::Expected;
 use crate::drift::release::ReleaseKey;
@@ -404,10 +405,10 @@ fn releases(entries: Option<Vec<Spanned<ReleaseEntry>>>) -> Result<Vec<Expected>
     let mut releases: Vec<Expected> = Vec::new();
     for Spanned { value: entry, referenced: location, .. } in entries.unwrap_or_default() {
         let namespace = needed(entry.namespace, location, "an expected release", "a namespace")?;
-        let name = needed(entry.name, location, "an expected release", "a name")?;
+        let own_name = needed(entry.name, location, "an expected release", "a name")?;
         let key = ReleaseKey {
-            namespace: dns_name("namespace", namespace, 63)?,
-            name: dns_name("name", name, crate::config::LONGEST_NAME)?,
+            namespace: dns_name("namespace", namespace, name::LONGEST_NAMESPACE)?,
+            name: dns_name("name", own_name, name::LONGEST_RELEASE)?,
         };
         if releases.iter().any(|one| one.key == key) {
             return Err(at(location, Problem::Twice(format!("{}/{}", key.namespace, key.name))));
@@ -422,8 +423,7 @@ fn releases(entries: Option<Vec<Spanned<ReleaseEntry>>>) -> Result<Vec<Expected>
 }
 
 fn dns_name(what: &'static str, text: Spanned<String>, longest: usize) -> Result<String, SettingsError> {
-    let name = &text.value;
-    if name.len() > longest || !name.split('.').all(crate::config::is_dns_label) {
+    if text.value.len() > longest || !text.value.split('.').all(name::is_dns_label) {
         return Err(at(text.referenced, Problem::Name { what, found: text.value }));
     }
     Ok(text.value)
@@ -531,6 +531,30 @@ mod tests {
         let text = "notify: {webhook: {url: \"https://x/secret\", headers: {Authorization: secret}}}";
         let settings = Settings::parse(text).unwrap();
         assert!(settings.webhook.is_some() && !format!("{settings:?}").contains("secret"));
+    }
+
+    /// The documentation's example is a file that is obeyed, and names every key.
+    #[test]
+    fn the_documented_example_has_every_key() {
+        let page = include_str!("../docs/configuration.md");
+        let example = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+        let settings = Settings::parse(example).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((settings.mode, settings.method), (Mode::Warn, Method::Patch));
+        assert_eq!(settings.helm_managers, ["helm-operator*"]);
+        assert!(settings.correct_by_label && settings.webhook.is_some());
+        let rules = &settings.rules;
+        assert_eq!(
+            (rules.ignore.len(), rules.writers.len(), rules.sensitive.len(), settings.releases.len()),
+            (2, 1, 1, 1)
+        );
+        let rule = rules.ignore.first().unwrap();
+        assert!(rule.path.is_some() && rule.labels.is_some() && rule.expires.is_some() && !rule.managers.is_empty());
+        let nonsense = Settings::parse("nonsense: 1").unwrap_err().to_string();
+        let (_, keys) = nonsense.split_once("there are ").unwrap();
+        for key in keys.split(", ") {
+            assert!(example.contains(&format!("\n{key}:")) || example.starts_with(&format!("{key}:")), "{key}");
+            assert!(page.contains(&format!("| `{key}` |")), "{key} is in no table");
+        }
     }
 
     proptest! {

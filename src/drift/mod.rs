@@ -13,6 +13,7 @@ pub(crate) mod flux;
 pub(crate) mod live;
 pub(crate) mod manifest;
 pub(crate) mod mask;
+pub(crate) mod name;
 pub(crate) mod object;
 pub(crate) mod opinion;
 pub(crate) mod owners;
