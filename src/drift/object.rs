@@ -81,6 +81,7 @@ pub(crate) enum Segment {
 pub(crate) struct FieldPath(pub(crate) Vec<Segment>);
 
 impl FieldPath {
+    #[cfg(test)]
     pub(crate) fn child(&self, segment: Segment) -> Self {
         let mut segments = Vec::with_capacity(self.0.len() + 1);
         segments.extend_from_slice(&self.0);
@@ -88,6 +89,7 @@ impl FieldPath {
         Self(segments)
     }
 
+    #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Self {
         self.child(Segment::Field(name.to_owned()))
     }

@@ -131,6 +131,7 @@ pub(crate) fn documents(text: &str) -> Vec<Result<Document, DocumentError>> {
 
 /// One document, as sigs.k8s.io/yaml's `YAMLToJSON` and apimachinery's int64/float64 pass make it. What follows the
 /// first document is not read; no document is `Null`.
+#[cfg(test)]
 pub(crate) fn value(text: &str) -> Result<Value, YamlError> {
     read(text, &mut Limits::default()).map(|built| built.value)
 }

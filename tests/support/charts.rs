@@ -84,7 +84,6 @@ pub(crate) struct Corpus {
     pub(crate) sites: Vec<Site>,
     /// What the program said of all of them right after, and how long it took.
     pub(crate) fresh: Checked,
-    pub(crate) took: Duration,
     turn: Mutex<()>,
 }
 
@@ -136,7 +135,7 @@ impl Corpus {
             took.as_secs_f64()
         ));
         let fresh = check(plane, &["-A"])?;
-        Ok(Corpus { plane, helm, sites, fresh, took, turn: Mutex::new(()) })
+        Ok(Corpus { plane, helm, sites, fresh, turn: Mutex::new(()) })
     }
 }
 
