@@ -296,8 +296,9 @@ fn labels(pod: &Value) -> BTreeMap<String, String> {
 /// When the container came to the data that it has: with its own last start, where that is told, else with the pod's.
 fn started(pod: &Value, one: &Use) -> Option<Timestamp> {
     let own = || {
-        let statuses = list(&pod["status"], "containerStatuses").chain(list(&pod["status"], "initContainerStatuses"));
-        let status = statuses.filter(|status| is(status, "name", &one.container)).next()?;
+        let mut statuses =
+            list(&pod["status"], "containerStatuses").chain(list(&pod["status"], "initContainerStatuses"));
+        let status = statuses.find(|status| is(status, "name", &one.container))?;
         time(status.pointer("/state/running/startedAt"))
     };
     let own = if one.init { None } else { own() };

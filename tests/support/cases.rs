@@ -252,7 +252,8 @@ impl Stage<'_> {
         let program = std::env::var("DRIFT_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_drift").to_owned());
         let mut command = self.command(&program);
         if self.case.body["config"].is_string() {
-            let file = self.namespace.plane.folder(&format!("configuration/{}", self.namespace.name)).join("drift.yaml");
+            let file =
+                self.namespace.plane.folder(&format!("configuration/{}", self.namespace.name)).join("drift.yaml");
             fs::write(&file, self.expand(self.case.text("config"))).map_err(|error| format!("drift.yaml: {error}"))?;
             command.arg("--config").arg(file);
         }
