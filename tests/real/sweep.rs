@@ -1,6 +1,7 @@
 //! `-f` on a real API server: what is as applied has no drift, whoever applied it and how; what is not is told by who did it.
 
-use crate::support::control_plane::control_plane;
+use crate::support::charts::Corpus;
+use crate::support::control_plane::{Helm, control_plane};
 use crate::support::drift::{next_second, until};
 use serde_json::json;
 
@@ -67,9 +68,9 @@ fn what_is_as_applied_has_no_drift_whoever_applied_it() {
         let namespace = control_plane().namespace("sweep");
         namespace.kubectl(how, FILE).unwrap();
         let said = namespace.drift(&["-f", "-", "-o", "json"], FILE);
-        let calm: Vec<String> =
-            said.findings().into_iter().filter(|line| !line.starts_with("expected added")).collect();
-        assert_eq!((said.code, calm), (0, vec![]), "{how:?}: {}", said.stdout);
+        let all = said.findings().into_iter();
+        let told: Vec<String> = all.filter(|line| !line.contains(".metadata.annotations bookkeeping ")).collect();
+        assert_eq!((said.code, told), (0, vec![]), "{how:?}: {}", said.stdout);
         let entry = &said.json()["releases"][0];
         assert_eq!(
             (&entry["name"], &entry["namespace"], &entry["storage"], &entry["reason"], &entry["objects"]["compared"]),
@@ -79,6 +80,53 @@ fn what_is_as_applied_has_no_drift_whoever_applied_it() {
             assert!(entry[key].is_null(), "{key}");
         }
     }
+}
+
+#[test]
+fn what_helm_renders_is_what_helm_installed() {
+    for helm in [Helm::Three, Helm::Four] {
+        let _slot = control_plane().slot();
+        let namespace = control_plane().namespace("sweep");
+        let chart = namespace.chart(FILE);
+        namespace.helm(helm, &["install", "demo", &chart]).unwrap();
+        let rendered = namespace.helm(helm, &["template", "demo", &chart]).unwrap();
+        let said = namespace.drift(&["-f", "-", "-o", "json"], &rendered);
+        assert_eq!(said.code, 0, "Helm {}: {}", helm.major(), said.stdout);
+        next_second();
+        namespace.kubectl(&["patch", "configmap", "settings", "-p", r#"{"data":{"mode":"slow"}}"#], "").unwrap();
+        let said = namespace.drift(&["-f", "-", "-o", "json"], &rendered);
+        let drift: Vec<String> = said.findings().into_iter().filter(|line| line.starts_with("drift")).collect();
+        assert_eq!(drift, ["drift changed ConfigMap/settings .data.mode edited kubectl-patch"]);
+    }
+}
+
+/// The whole corpus once more, as if its manifests lay in a repository.
+fn manifests_of_charts_show_nothing(helm: Helm) {
+    let corpus = Corpus::of(helm);
+    let _turn = corpus.turn();
+    let mut problems = Vec::new();
+    for site in &corpus.sites {
+        let manifest = site.namespace.helm(helm, &["get", "manifest", &site.name, "-n", &site.name]).unwrap();
+        let said = site.namespace.drift(&["-f", "-", "-n", &site.name, "-o", "json"], &manifest);
+        let compared = &said.json()["releases"][0]["objects"]["compared"];
+        let findings = said.findings();
+        let noise: Vec<&String> = findings.iter().filter(|line| !line.starts_with("expected added")).collect();
+        let told = said.notices("UnattributedAddition");
+        if said.code != 0 || !noise.is_empty() || !told.is_empty() || *compared != site.things.len() {
+            problems.push(format!("{}: exit {}, {compared} compared, {noise:?} {told:?}", site.name, said.code));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn manifests_of_charts_that_helm_3_installed_show_nothing() {
+    manifests_of_charts_show_nothing(Helm::Three);
+}
+
+#[test]
+fn manifests_of_charts_that_helm_4_installed_show_nothing() {
+    manifests_of_charts_show_nothing(Helm::Four);
 }
 
 #[test]
