@@ -10,6 +10,8 @@ use crate::task::{Outcome, OutcomeKind};
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) counts: ObjectCounts,
+    /// Some object was asked for in a version that the server serves no more.
+    pub(crate) is_outdated: bool,
     /// With the object's place in the manifest.
     findings: Vec<(usize, Finding)>,
     notices: Vec<Notice>,
@@ -52,6 +54,10 @@ impl Ledger {
             OutcomeKind::Compared => self.counts.compared += 1,
             OutcomeKind::Missing => self.counts.missing += 1,
             OutcomeKind::Unreadable => self.counts.unreadable += 1,
+            OutcomeKind::Outdated => {
+                self.counts.unreadable += 1;
+                self.is_outdated = true;
+            }
         }
         self.notices.extend(outcome.notices);
         self.hits.extend(outcome.hits);

@@ -285,10 +285,22 @@ impl<'a> Survey<'a> {
                 apis = fresh;
             }
         }
-        let mut ledgers: Vec<&mut Ledger> = cases.iter_mut().map(|case| &mut case.ledger).collect();
-        self.inspector.compare(&mut ledgers, tasks, &apis).await;
-        self.inspector.look_for_stale_pods(&mut ledgers, &apis).await;
+        self.compare(&mut cases, tasks, &apis).await;
+        if cases.iter().any(|case| case.ledger.is_outdated)
+            && let Ok(fresh) = self.cluster.apis_fresh().await
+            && !Arc::ptr_eq(&fresh, &apis)
+        {
+            // The table from disk was older than what is served.
+            (cases, tasks) = self.open(cases.into_iter().map(|case| case.loaded).collect(), &around.flux, &fresh);
+            self.compare(&mut cases, tasks, &fresh).await;
+        }
         (cases, closed)
+    }
+
+    async fn compare(&self, cases: &mut [Case], tasks: Vec<Task>, apis: &ApiTable) {
+        let mut ledgers: Vec<&mut Ledger> = cases.iter_mut().map(|case| &mut case.ledger).collect();
+        self.inspector.compare(&mut ledgers, tasks, apis).await;
+        self.inspector.look_for_stale_pods(&mut ledgers, apis).await;
     }
 
     fn open(&self, loaded: Vec<Loaded>, flux: &[HelmRelease], apis: &ApiTable) -> (Vec<Case>, Vec<Task>) {

@@ -55,6 +55,8 @@ pub(crate) enum OutcomeKind {
     Compared,
     Missing,
     Unreadable,
+    /// Unreadable, as the API table is older than what the server serves.
+    Outdated,
 }
 
 impl Task {
@@ -94,6 +96,7 @@ impl Task {
             Observation::Found(live) if self.terms.comparison == Comparison::Leftovers => self.left_over(&live.body),
             Observation::Found(live) => self.found(&live.body, schema),
             Observation::Missing => self.missing(None),
+            Observation::NotServed(reason) => Outcome { kind: OutcomeKind::Outdated, ..self.unreadable(reason) },
             Observation::Unreadable(reason) => self.unreadable(reason),
         };
         self.marked(outcome)

@@ -909,7 +909,7 @@ mod tests {
         assert!(matches!(ask(&bundle, "/api/v1/namespaces/x/secrets"), Err(ReadError::NotCaptured(_))));
         assert_eq!(
             ask(&bundle, "/version").unwrap_err(),
-            ReadError::NotFound("the server does not serve /version".into())
+            ReadError::NotServed("the server does not serve /version".into())
         );
     }
 

@@ -36,6 +36,9 @@ pub(crate) const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;
 pub(crate) enum ReadError {
     #[error("{0}")]
     NotFound(String),
+    /// 404 for the resource itself, not for one object of it: the kind, or the version, is not served.
+    #[error("{0}")]
+    NotServed(String),
     #[error("{0}")]
     Forbidden(String),
     #[error("{0}")]
@@ -390,9 +393,12 @@ impl Answer {
             )),
             403 => ReadError::Forbidden(message),
             // Only an API server's own word that a thing is not there counts: any web server may say 404.
+            404 if by_kubernetes && message == "the server could not find the requested resource" => {
+                ReadError::NotServed(format!("the server does not serve {}", path.split('?').next().unwrap_or(path)))
+            }
             404 if by_kubernetes => ReadError::NotFound(message),
             404 if message == "404 page not found" => {
-                ReadError::NotFound(format!("the server does not serve {}", path.split('?').next().unwrap_or(path)))
+                ReadError::NotServed(format!("the server does not serve {}", path.split('?').next().unwrap_or(path)))
             }
             410 => ReadError::Gone(message),
             400 if message.contains("HTTP request to an HTTPS server") => {
@@ -608,7 +614,7 @@ mod tests {
         let table = [
             (status("403 Forbidden", "secrets is forbidden"), ReadError::Forbidden("secrets is forbidden".into())),
             (status("404 Not Found", "pods x not found"), ReadError::NotFound("pods x not found".into())),
-            (Turn::Say(says("404 Not Found", "", b"404 page not found\n")), ReadError::NotFound("the server does not serve /api/v1/pods".into())),
+            (Turn::Say(says("404 Not Found", "", b"404 page not found\n")), ReadError::NotServed("the server does not serve /api/v1/pods".into())),
             (
                 Turn::Say(says("404 Not Found", "Content-Type: text/html\r\n", b"<html>\n nothing here")),
                 ReadError::Status { status: 404, message: "<html>".into() },

@@ -85,7 +85,7 @@ impl ClusterError {
 /// What kind of trouble a failed read is.
 pub(crate) fn trouble_reason(error: &ReadError) -> TroubleReason {
     match error {
-        ReadError::NotFound(_) | ReadError::NotCaptured(_) => TroubleReason::NotFound,
+        ReadError::NotFound(_) | ReadError::NotServed(_) | ReadError::NotCaptured(_) => TroubleReason::NotFound,
         ReadError::Forbidden(_) => TroubleReason::Forbidden,
         ReadError::Unauthorized(_) => TroubleReason::Unauthorized,
         ReadError::Timeout(_) => TroubleReason::Timeout,

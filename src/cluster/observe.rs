@@ -375,6 +375,7 @@ impl<T: Send + 'static> Run<T> {
             let observation = match answer.and_then(|body| parse_object(&served, &name, &body)) {
                 Ok(body) => Observation::Found(LiveObject { body }),
                 Err(ReadError::NotFound(_)) => Observation::Missing,
+                Err(ReadError::NotServed(reason)) => Observation::NotServed(reason),
                 Err(error) => Observation::Unreadable(error.to_string()),
             };
             work.judge(&places, observation)
@@ -574,7 +575,7 @@ mod tests {
                 live.body["spec"]["from"].as_str().unwrap_or_default().to_owned()
             }
             Observation::Missing => "missing".to_owned(),
-            Observation::Unreadable(reason) => reason,
+            Observation::NotServed(reason) | Observation::Unreadable(reason) => reason,
         });
         // Spawned, as the program does it.
         tokio::spawn(async move { cluster.observe(wanted, judge).await }).await.unwrap()

@@ -98,6 +98,8 @@ pub(crate) struct LiveObject {
 pub(crate) enum Observation {
     Found(LiveObject),
     Missing,
+    /// The server does not serve the kind in this version any more, whatever the API table said; its words.
+    NotServed(String),
     /// The reason, fit for a report: `services is forbidden: …`.
     Unreadable(String),
 }
