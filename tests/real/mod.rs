@@ -1,6 +1,7 @@
 //! Against a real API server, real controllers and a real Helm.
 
 mod cases;
+mod configuration;
 mod corpus;
 mod history;
 mod mutation;
