@@ -427,7 +427,7 @@ impl<'a> Survey<'a> {
             apply_method: None,
             ready: Condition::Unknown,
             stalled: Condition::False,
-            reason: Reason::Unverified,
+            reason: if mode == Mode::Disabled { Reason::Disabled } else { Reason::Unverified },
             message,
             mode,
             suspended,
