@@ -61,6 +61,12 @@ impl HistoryReport {
     pub(crate) fn message(&self) -> Option<String> {
         let current = self.revisions.iter().find(|one| one.current)?;
         let own = current.told()?;
+        if current.status.as_deref() == Some("uninstalled") {
+            return Some(match own {
+                0 => format!("the release is uninstalled, but everything is as in revision {}", current.revision),
+                _ => "the release is uninstalled; differences are what each revision would bring back".to_owned(),
+            });
+        }
         if own == 0 {
             return Some(format!("the live state is as in revision {}, the current one", current.revision));
         }
@@ -170,6 +176,14 @@ pub(crate) mod tests {
             let report = report(revisions);
             assert_eq!((report.message().as_deref(), report.exit_code()), (message, exit), "{revisions}");
         }
+    }
+
+    #[test]
+    fn an_uninstalled_release_is_called_so() {
+        let mut report = report("1=2 2=3*");
+        report.revisions[1].status = Some("uninstalled".into());
+        let message = "the release is uninstalled; differences are what each revision would bring back";
+        assert_eq!(report.message().as_deref(), Some(message));
     }
 
     #[test]
