@@ -12,7 +12,7 @@ use super::finding::{
 };
 use super::mask::{is_secret, shown};
 use super::object::{FieldPath, Gvk, ObjectRef};
-use super::owners::{Entry, EntryId, Owners};
+use super::owners::{Entry, EntryId, OwnerNode, Owners};
 use super::rules::{Sensitive, Writer};
 use super::schema::Schema;
 use super::security::{self, Relevance};
@@ -124,8 +124,7 @@ pub(crate) fn judge(
         } else {
             circumstances.failed.iter().map(|body| against(body)).collect()
         },
-        roles: roles(&owners, circumstances.hand, applied.as_ref()),
-        of_another_release: of_another_release(wanted.body, live),
+        roles: roles_here(&owners, circumstances.hand, applied.as_ref(), wanted.body, live),
         applied,
         owners,
         judgement: Judgement::default(),
@@ -144,11 +143,21 @@ struct Applied {
     otherwise: Vec<Difference>,
 }
 
-/// Helm wrote the object last, but for another release: no excuse for this one, however near their times are.
-fn of_another_release(desired: &Value, live: &Value) -> bool {
-    ["/metadata/annotations/meta.helm.sh~1release-name", "/metadata/annotations/meta.helm.sh~1release-namespace"]
-        .iter()
-        .any(|owner| matches!((desired.pointer(owner), live.pointer(owner)), (Some(ours), Some(theirs)) if ours != theirs))
+/// The roles, and none of Helm's where it wrote the object last for another release: whatever it did then is no excuse for this
+/// one, however near their times are.
+fn roles_here(owners: &Owners, hand: &Hand, applied: Option<&Applied>, desired: &Value, live: &Value) -> Vec<Role> {
+    let mut roles = roles(owners, hand, applied);
+    let annotations = owners.root.field("metadata").and_then(|node| node.field("annotations"));
+    let taken_over = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"].iter().any(|name| {
+        let value = |object: &'_ Value| object.pointer("/metadata/annotations").and_then(|all| all.get(name)).cloned();
+        let differs = matches!((value(desired), value(live)), (Some(ours), Some(theirs)) if ours != theirs);
+        let holders = annotations.and_then(|node| node.field(name)).map(OwnerNode::holders).unwrap_or_default();
+        differs && holders.iter().any(|id| roles.get(*id) == Some(&Role::Helm))
+    });
+    if taken_over {
+        roles.iter_mut().filter(|role| **role == Role::Helm).for_each(|role| *role = Role::Other);
+    }
+    roles
 }
 
 /// What an entry is to the release.
@@ -259,7 +268,6 @@ struct Judge<'a> {
     failed: Vec<Vec<Difference>>,
     applied: Option<Applied>,
     roles: Vec<Role>,
-    of_another_release: bool,
     owners: Owners,
     judgement: Judgement,
 }
@@ -506,8 +514,7 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known(&difference.path, holders) {
             return self.expected(difference, known, holders);
         }
-        let by_this_release = self.circumstances.hand.admission_excuse && !self.of_another_release;
-        if by_this_release && self.all(holders, Role::Helm) {
+        if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
             let note = "rewritten while Helm wrote it";
             return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         }

@@ -36,6 +36,7 @@ pub(crate) fn relevance(gvk: &Gvk, path: &FieldPath, values: [Option<&Value>; 2]
         ("networking.k8s.io", "Ingress") if matches!(keys.as_slice(), ["spec"] | ["spec", "rules" | "tls", ..]) => {
             Relevance::Workload
         }
+        ("", "ServiceAccount") if keys.first() == Some(&"automountServiceAccountToken") => Relevance::Workload,
         ("gateway.networking.k8s.io", _)
             if keys.iter().any(|key| matches!(*key, "hostnames" | "hostname" | "tls" | "listeners")) =>
         {
