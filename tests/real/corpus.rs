@@ -1,7 +1,7 @@
 //! Public charts, freshly installed: nothing may differ. Then what writes in every cluster writes: still nothing may.
 
-use crate::support::cases::say;
 use crate::support::bystanders;
+use crate::support::cases::say;
 use crate::support::charts::{Checked, Corpus, Site, Thing, check};
 use crate::support::control_plane::Helm;
 use crate::support::rewind;

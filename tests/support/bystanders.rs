@@ -38,7 +38,13 @@ fn operator(chart: &str) -> &'static str {
 /// Lets everybody write who would to one object. `certificate` is one that the API server takes, PEM in base64.
 ///
 /// Returns how many wrote; the caller has the object as it was.
-pub(crate) fn write(plane: &ControlPlane, site: &Site, thing: &Thing, live: &Value, certificate: &str) -> Result<usize, String> {
+pub(crate) fn write(
+    plane: &ControlPlane,
+    site: &Site,
+    thing: &Thing,
+    live: &Value,
+    certificate: &str,
+) -> Result<usize, String> {
     let writes = writes(site, thing, live, certificate);
     for write in &writes {
         let force = if write.content_type == APPLY { "&force=true" } else { "" };
@@ -79,7 +85,8 @@ fn writes(site: &Site, thing: &Thing, live: &Value, certificate: &str) -> Vec<Wr
         }
         "MutatingWebhookConfiguration" => {
             let webhooks = live["webhooks"].as_array().into_iter().flatten();
-            let named = webhooks.map(|webhook| json!({"name": webhook["name"], "clientConfig": {"caBundle": certificate}}));
+            let named =
+                webhooks.map(|webhook| json!({"name": webhook["name"], "clientConfig": {"caBundle": certificate}}));
             let body = json!({
                 "apiVersion": thing.api_version, "kind": thing.kind, "metadata": {"name": thing.name},
                 "webhooks": named.collect::<Vec<_>>(),
@@ -114,10 +121,9 @@ fn writes(site: &Site, thing: &Thing, live: &Value, certificate: &str) -> Vec<Wr
                 json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.10"}]}}}),
             ),
         ],
-        "Deployment" | "StatefulSet" => vec![
-            restart(),
-            on("/scale", "kube-controller-manager", MERGE_PATCH, json!({"spec": {"replicas": 3}})),
-        ],
+        "Deployment" | "StatefulSet" => {
+            vec![restart(), on("/scale", "kube-controller-manager", MERGE_PATCH, json!({"spec": {"replicas": 3}}))]
+        }
         "DaemonSet" => vec![restart()],
         "Role" => vec![metadata(
             "kubectl-client-side-apply",
@@ -161,7 +167,8 @@ fn scaler(thing: &Thing) -> String {
 /// A volume that the volume controller binds to the claim, which is then bound for good.
 fn bind(plane: &ControlPlane, thing: &Thing, live: &Value) -> Result<(), String> {
     let name = volume(thing);
-    let reference = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": thing.namespace, "name": thing.name});
+    let reference =
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": thing.namespace, "name": thing.name});
     let object = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
         "spec": {
