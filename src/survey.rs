@@ -324,7 +324,7 @@ impl<'a> Survey<'a> {
             pending_timeout: self.settings.pending_timeout,
             mode,
             suspended,
-            named: self.is_wanted(key),
+            named: self.is_named(&key.name),
             expected: expected.is_some() || !flux.is_empty(),
             expected_revision: expected.and_then(|expected| expected.revision),
             revision_named: self.scope.revision.is_some(),
@@ -352,9 +352,13 @@ impl<'a> Survey<'a> {
         Arc::clone(&self.settings.rules)
     }
 
+    fn is_named(&self, name: &str) -> bool {
+        self.scope.releases.iter().any(|named| named == name)
+    }
+
     /// Whether its absence is trouble.
     fn is_wanted(&self, key: &ReleaseKey) -> bool {
-        self.scope.releases.contains(&key.name) || self.settings.expected(key).is_some()
+        self.is_named(&key.name) || self.settings.expected(key).is_some()
     }
 
     async fn load(&self, history: History) -> Load {
