@@ -156,7 +156,7 @@ impl<'a> Survey<'a> {
         for look in 0.. {
             let Moved { anew, gone } = self.moved(&cases).await;
             cases.retain(|case| !gone.contains(&case.loaded.history.key));
-            found.errors.extend(gone.iter().filter(|key| self.is_named(&key.name)).map(gone_meanwhile));
+            found.errors.extend(gone.iter().filter(|key| self.is_wanted(key)).map(gone_meanwhile));
             if anew.is_empty() {
                 break;
             }
@@ -366,6 +366,11 @@ impl<'a> Survey<'a> {
 
     fn is_named(&self, name: &str) -> bool {
         self.scope.releases.iter().any(|named| named == name)
+    }
+
+    /// Whether its absence is trouble.
+    fn is_wanted(&self, key: &ReleaseKey) -> bool {
+        self.is_named(&key.name) || self.settings.expected(key).is_some()
     }
 
     async fn load(&self, history: History) -> Load {

@@ -2,7 +2,7 @@
 //! called in sync, one release's trouble hides no other, and every error is one line with the remedy.
 
 use crate::report::SHOP;
-use crate::support::apiserver::{Act, Discovery, get, list, path};
+use crate::support::apiserver::{Act, Discovery, HELM_RELEASES, Objects, PODS, get, list, path};
 use crate::support::builder::{Test, files};
 use crate::support::fixture::{Record, edit, packed, zipped};
 use crate::support::process::Finished;
@@ -138,6 +138,50 @@ fn an_autoscaler_that_may_not_be_looked_up_excuses_nothing() {
     let test = test.when(list("horizontalpodautoscalers"), Act::Forbid);
     let mut ran = test.run("-o json").exit(1).findings("shop", &["changed drift edited Deployment/web .spec.replicas"]);
     assert_eq!(ran.release("shop")["notices"][0]["reason"], "LookupForbidden");
+}
+
+#[test]
+fn flux_that_may_not_be_asked_changes_no_verdict_and_is_told() {
+    for act in [
+        Act::Forbid,
+        Act::Fail(500, "no HelmReleases today"),
+        Act::Say("{\"items\": [{}, {\"spec\": 3}, 7]}"),
+        Act::Raw(200, "garbage"),
+    ] {
+        let quiet = matches!(act, Act::Say(_));
+        let test = changed_bread().when(list("helmreleases"), act);
+        test.server.serve_kind(HELM_RELEASES);
+        let mut ran = test.run("-o json").exit(1).errors(&[]).findings("stall", &[CHANGED_BREAD]);
+        let notices = ran.json()["notices"].to_string();
+        assert!(
+            quiet || notices.contains("LookupForbidden") && notices.contains("which releases Flux manages"),
+            "{notices}"
+        );
+    }
+}
+
+#[test]
+fn pods_that_may_not_be_listed_change_no_verdict_and_are_told() {
+    let reading = SHOP.replace("env: [{name: LOG, value: info}]", "envFrom: [{configMapRef: {name: settings}}]");
+    let test = Test::new().installed("shop", 3, &reading).change(|objects| {
+        edit(objects.get("ConfigMap", "settings"), "kubectl-edit", "data: {color: red}");
+    });
+    test.server.serve_kind(PODS);
+    let test = test.when(list("pods"), Act::Forbid);
+    let mut ran =
+        test.run("-o json").exit(1).findings("shop", &["changed drift edited ConfigMap/settings .data.color"]);
+    let notices = ran.release("shop")["notices"].to_string();
+    assert!(notices.contains("LookupForbidden") && notices.contains("pods is forbidden"), "{notices}");
+}
+
+#[test]
+fn files_whose_objects_may_not_be_read_are_unverified() {
+    let test = stall().when(list("configmaps"), Act::Forbid).when(get("configmaps"), Act::Forbid);
+    fs::write(test.folder.join("stall.yaml"), STALL).unwrap();
+    test.run("-f stall.yaml -o json").exit(2).reason("stall.yaml", "Unverified", &["2 could not be told", "forbidden"]);
+    let test = stall().when(path("/"), Act::Fail(401, "Unauthorized"));
+    fs::write(test.folder.join("stall.yaml"), STALL).unwrap();
+    test.run("-f stall.yaml -o json").exit(2).one_error(&["log in again"]).errors(&["Unauthorized"]);
 }
 
 #[test]
@@ -323,22 +367,25 @@ fn a_kind_that_always_fails_is_not_asked_for_object_by_object() {
     assert!(requests < 60, "{requests} requests");
 }
 
+/// Long enough for all that is answered, on a machine that has much else to do.
+const PATIENCE: &str = "--request-timeout 4s";
+
 #[test]
 fn a_server_that_accepts_and_never_answers_is_given_up() {
-    let test = stall().when(list("secrets"), Act::Silence);
-    let said = ["no answer within 1s from http://127.0.0.1:", "--request-timeout"];
-    test.run("--request-timeout 1s -o json").exit(2).one_error(&said).errors(&["Timeout"]);
-    let test = stall().when(list("secrets"), Act::Stall);
-    test.run("--request-timeout 1s").exit(2).one_error(&said);
-    let test = stall().when(path("/apis"), Act::Silence);
-    test.run("--request-timeout 1s -o json").exit(2).one_error(&said).errors(&["Timeout"]);
+    let silent = vec![(list("secrets"), Act::Silence), (list("secrets"), Act::Stall), (path("/apis"), Act::Silence)];
+    at_once(silent, |(on, act)| {
+        let test = stall().when(on, act);
+        let said = ["no answer within 4s from http://127.0.0.1:", "--request-timeout"];
+        test.run(&format!("{PATIENCE} -o json")).exit(2).one_error(&said).errors(&["Timeout"]);
+    });
 }
 
 #[test]
 fn a_kind_that_never_answers_is_unverified_and_waited_for_only_twice() {
-    let test =
-        Test::new().installed("many", 1, &maps(60, "b")).when(path("/api/v1/namespaces/shop/configmaps"), Act::Silence);
-    let ran = test.run("--request-timeout 1s -o json").exit(2).reason("many", "Unverified", &["60 could not be told"]);
+    let silent = path("/api/v1/namespaces/shop/configmaps");
+    let test = Test::new().installed("many", 1, &maps(60, "b")).when(silent, Act::Silence);
+    let ran = test.run(&format!("{PATIENCE} -o json")).exit(2);
+    let ran = ran.reason("many", "Unverified", &["60 could not be told", "no answer within 4s"]);
     assert_eq!(ran.paths().iter().filter(|path| path.contains("configmaps")).count(), 2);
 }
 
@@ -434,7 +481,7 @@ fn a_server_that_serves_nothing_readable_is_one_error() {
 #[test]
 fn without_types_list_keys_come_from_managed_fields_and_the_report_says_so() {
     // The items stand in another order, which is a difference for a list whose keys nobody knows.
-    let shuffled = |objects: &mut crate::support::apiserver::Objects| {
+    let shuffled = |objects: &mut Objects| {
         let ports = &mut objects.get("Service", "web")["spec"]["ports"];
         *ports =
             json!([{"name": "admin", "port": 81, "protocol": "TCP"}, {"name": "http", "port": 80, "protocol": "TCP"}]);
@@ -547,6 +594,19 @@ fn a_broken_newest_record_is_never_replaced_by_an_older_one() {
 }
 
 #[test]
+fn a_broken_revision_hides_no_other_in_a_history() {
+    let test = stall().holds(Record::new("stall", 1, STALL).status("superseded").with_payload("***"));
+    let test = test.holds(Record::new("stall", 3, STALL).status("failed").with_payload(&packed(b"null")));
+    test.run("history stall").exit(2).stdout_has(&["deployed"]).stderr_has(&["not base64 text", "holds JSON null"]);
+    let mut ran = test.run("history stall -o json").exit(2).stderr_has(&["error: "]);
+    let revisions = ran.json()["revisions"].as_array().unwrap().clone();
+    assert_eq!(
+        revisions.iter().map(|one| one["differences"].clone()).collect::<Vec<_>>(),
+        [json!(null), json!(0), json!(null)]
+    );
+}
+
+#[test]
 fn data_that_is_not_base64_is_that_releases_trouble_alone() {
     let test = changed_bread().holds(Record::new("odd", 1, "").with_data(&json!({"release": "%%%"})));
     let ran = test.run("-o json").exit(2).reason("stall", "Drifted", &[]);
@@ -602,7 +662,7 @@ fn a_live_object_of_nonsense_is_that_objects_trouble_alone() {
 // What changes meanwhile.
 
 /// The record's next revision, with its objects as it wants them.
-fn upgraded(objects: &mut crate::support::apiserver::Objects) {
+fn upgraded(objects: &mut Objects) {
     objects.put(Record::new("stall", 2, STALL).status("superseded").object());
     let mut next = Record::new("stall", 3, &STALL.replace("rye", "spelt"));
     next.resource_version = "200".to_owned();
@@ -619,7 +679,7 @@ fn a_release_upgraded_while_it_is_read_is_checked_again() {
 
 #[test]
 fn a_release_that_always_moves_is_unverified() {
-    fn touch(objects: &mut crate::support::apiserver::Objects) {
+    fn touch(objects: &mut Objects) {
         let record = objects.get("Secret", "sh.helm.release.v1.stall.v2");
         let version: u64 = record["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
         record["metadata"]["resourceVersion"] = json!((version + 1).to_string());
@@ -641,7 +701,7 @@ fn a_release_that_always_moves_is_unverified() {
 
 #[test]
 fn a_release_uninstalled_while_it_is_read_is_no_drift() {
-    fn uninstall(objects: &mut crate::support::apiserver::Objects) {
+    fn uninstall(objects: &mut Objects) {
         objects.remove("Secret", "sh.helm.release.v1.stall.v2");
     }
     let test = stall().installed("shop", 3, SHOP).change(|objects| objects.remove("ConfigMap", "cake"));
@@ -651,6 +711,18 @@ fn a_release_uninstalled_while_it_is_read_is_no_drift() {
     let test = stall().change(|objects| objects.remove("ConfigMap", "cake"));
     let test = test.when(list("secrets").after(1).times(1), Act::Change(uninstall));
     test.run("stall -o json").exit(2).one_error(&["\"stall\" was uninstalled while it was read"]).errors(&["NotFound"]);
+}
+
+#[test]
+fn an_expected_release_uninstalled_while_it_is_read_is_not_passed_over() {
+    fn uninstall(objects: &mut Objects) {
+        objects.remove("Secret", "sh.helm.release.v1.stall.v2");
+    }
+    let test = stall().change(|objects| objects.remove("ConfigMap", "cake"));
+    fs::write(test.folder.join("config.yaml"), "releases: [{namespace: shop, name: stall}]\n").unwrap();
+    let test = test.when(list("secrets").after(1).times(1), Act::Change(uninstall));
+    let said = "\"stall\" was uninstalled while it was read";
+    test.run("--config config.yaml -o json").exit(2).one_error(&[said]).errors(&["NotFound"]);
 }
 
 #[test]
@@ -669,7 +741,7 @@ fn a_signal_ends_it_without_half_a_report() {
         let mut command = test.command("-o json");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         test.server.await_request("/api/v1/namespaces/shop/configmaps");
-        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        let killed = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
         assert!(killed.success());
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -46,6 +46,10 @@ const KINDS: &[Kind] = &[
 /// A custom resource that no test serves unless it says so.
 pub(crate) const TABLES: Kind = kind("shop.example", "v1", "Table", "tables", true);
 
+/// Flux's, for clusters where it is installed.
+pub(crate) const HELM_RELEASES: Kind = kind("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases", true);
+pub(crate) const PODS: Kind = kind("", "v1", "Pod", "pods", true);
+
 impl Kind {
     fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
@@ -337,10 +341,10 @@ impl ApiServer {
 
     /// Returns once this path was asked for.
     pub(crate) fn await_request(&self, path: &str) {
-        let mut log = self.shared.log.lock().unwrap();
-        while !log.iter().any(|(asked, _)| asked.bare() == path) {
-            log = self.shared.logged.wait(log).unwrap();
-        }
+        let log = self.shared.log.lock().unwrap();
+        let asked = |log: &mut Vec<(Asked, u16)>| !log.iter().any(|(asked, _)| asked.bare() == path);
+        let waited = self.shared.logged.wait_timeout_while(log, Duration::from_secs(60), asked).unwrap().1;
+        assert!(!waited.timed_out(), "{path} was not asked for");
     }
 
     pub(crate) fn discovery(&self, discovery: Discovery) {

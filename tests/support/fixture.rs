@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use std::io::Write;
 
 /// When Helm wrote everything, unless a test says otherwise.
-pub(crate) const INSTALLED: &str = "2026-11-30T10:00:00Z";
+pub(crate) const INSTALLED: &str = "2024-05-01T10:00:00Z";
 /// When somebody changed something.
-pub(crate) const CHANGED: &str = "2026-11-30T11:30:00Z";
+pub(crate) const CHANGED: &str = "2024-05-01T11:30:00Z";
 
 /// A release record in the making: Secret `sh.helm.release.v1.<name>.v<revision>`.
 #[derive(Clone)]
