@@ -48,6 +48,10 @@ struct Tally {
     /// By the manager that made them.
     verbs: BTreeMap<&'static str, usize>,
     refused: usize,
+    /// Changed or removed fields that the server was asked about; those that it confirmed; those whose dry run it refused.
+    asked: usize,
+    confirmed: usize,
+    unanswered: usize,
     failures: Vec<String>,
 }
 
@@ -85,6 +89,10 @@ fn mutate(helm: Helm) {
         tally.refused,
         tally.reported,
         tally.verbs,
+    ));
+    say(&format!(
+        "of {} changed or removed fields the server confirmed {} and refused the dry run of {}",
+        tally.asked, tally.confirmed, tally.unanswered
     ));
     assert!(tally.failures.is_empty(), "{}", tally.failures.join("\n"));
     assert_eq!(u64::try_from(tally.passed).unwrap(), wanted);
@@ -188,14 +196,6 @@ impl Run<'_> {
                 rewind::cover(plane, thing, &mutation.author)?;
                 after = rewind::read(plane, thing)?;
             }
-            if mutation.author.traces == Traces::Kept
-                && is_tracked(&before)
-                && after.as_ref().is_some_and(|after| !is_tracked(after))
-            {
-                // An item without its key: the server gives up tracking owners, so who did it can no longer be expected.
-                rewind::undo(plane, thing, &before, mutation.verb.manager())?;
-                continue;
-            }
             if after.as_ref().is_some_and(|after| pruned(after) != pruned(&before)) {
                 return Ok(Made { thing, mutation, before, after });
             }
@@ -234,6 +234,7 @@ impl Run<'_> {
         if !problems.is_empty() {
             return Ok(problems);
         }
+        problems.extend(self.second_opinion(made, baseline)?);
         rewind::undo(plane, made.thing, &made.before, made.mutation.verb.manager())?;
         let checked = self.site.check()?;
         for finding in news(&checked, baseline) {
@@ -243,9 +244,33 @@ impl Run<'_> {
     }
 }
 
-/// Whether the server keeps a record of who owns what in the object.
-fn is_tracked(object: &Value) -> bool {
-    object["metadata"]["managedFields"].as_array().is_some_and(|entries| !entries.is_empty())
+impl Run<'_> {
+    /// Problems of a forced server-side dry run with what was found changed or removed: it must confirm each, or say why it does not
+    /// answer. What it explains otherwise is in docs/judgement.md, and none of it is among the mutations.
+    fn second_opinion(&self, made: &Made<'_>, baseline: &Checked) -> Result<Vec<String>, String> {
+        let is_asked = |finding: &&Value| {
+            finding["verdict"] == "drift" && (finding["change"] == "changed" || finding["change"] == "removed")
+        };
+        let local = self.site.check()?;
+        let asked: Vec<&Value> = news(&local, baseline).filter(is_asked).collect();
+        if asked.is_empty() || made.after.is_none() {
+            return Ok(Vec::new());
+        }
+        let server = self.site.check_with_server()?;
+        let mut problems = Vec::new();
+        let mut tally = self.tally.lock().unwrap();
+        for finding in asked {
+            tally.asked += 1;
+            let same = |other: &&Value| other["object"] == finding["object"] && other["path"] == finding["path"];
+            match server.findings().find(same) {
+                Some(other) if other["verdict"] == "drift" && other["note"].is_string() => tally.unanswered += 1,
+                Some(other) if other["verdict"] == "drift" => tally.confirmed += 1,
+                Some(other) => problems.push(format!("the server's second opinion differs: {}", brief(other))),
+                None => problems.push(format!("with the server's second opinion not reported: {}", brief(finding))),
+            }
+        }
+        Ok(problems)
+    }
 }
 
 /// What is reported otherwise than it should be.

@@ -103,10 +103,15 @@ fn writes(site: &Site, thing: &Thing, live: &Value, certificate: &str) -> Vec<Wr
         // Before Kubernetes 1.24 each account got a token; OpenShift's controller adds pull secrets.
         "ServiceAccount" => {
             let name = |what: &str| format!("{}-{what}-x7k2p", thing.name);
-            let pull = json!([{"name": name("dockercfg")}]);
+            // Beside what the chart lists itself.
+            let beside = |list: &str, new: String| {
+                let own = live[list].as_array().cloned().unwrap_or_default();
+                Value::Array(own.into_iter().chain([json!({"name": new})]).collect())
+            };
+            let pull = beside("imagePullSecrets", name("dockercfg"));
             let note = json!({"openshift.io/internal-registry-pull-secret-ref": name("dockercfg")});
             vec![
-                merge("kube-controller-manager", json!({"secrets": [{"name": name("token")}]})),
+                merge("kube-controller-manager", json!({"secrets": beside("secrets", name("token"))})),
                 merge("openshift-controller-manager", json!({"imagePullSecrets": pull})),
                 metadata("openshift-controller-manager", "annotations", note),
             ]

@@ -201,6 +201,13 @@ impl Site {
     }
 }
 
+impl Site {
+    /// The same, with the server's second opinion.
+    pub(crate) fn check_with_server(&self) -> Result<Checked, String> {
+        check(self.namespace.plane, &[&self.name, "-n", &self.namespace.name, "--engine", "server"])
+    }
+}
+
 /// Waits until every definition is served. (`kubectl wait` gives up on one that has no condition yet.)
 fn established(plane: &ControlPlane) -> Result<(), String> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -409,6 +409,9 @@ fn edit(dice: &mut Dice, types: &Types, thing: &Thing, object: &Value) -> Option
             if choice < 70 {
                 let other = another_value(dice, thing, &tokens, scalar)?;
                 Some(Edit::Put(tokens, other))
+            } else if thing.kind == "ServiceAccount" && tokens.last().is_some_and(|last| last == "name") {
+                // A reference without its key is taken, but the server then drops all of the object's owners.
+                None
             } else {
                 Some(Edit::Remove(tokens))
             }
