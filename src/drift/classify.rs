@@ -284,7 +284,7 @@ impl<'a> Judge<'a> {
             (_, Nature::ExtraInside) => self.extra_inside(difference),
             (_, Nature::Reordered) => self.expected(difference, Cause::Bookkeeping.into(), &difference.holders),
             (_, Nature::Order) => self.order(difference),
-            (_, Nature::Plain) => self.changed(difference),
+            (_, Nature::Plain | Nature::NotStored) => self.changed(difference),
         }
     }
 
@@ -461,6 +461,9 @@ impl<'a> Judge<'a> {
     }
 
     fn removed(&mut self, difference: &Difference) {
+        if difference.nature == Nature::NotStored && self.any(&difference.holders, Role::Helm) {
+            return;
+        }
         let otherwise = self.applied.as_ref().is_some_and(|applied| touches(&applied.otherwise, &difference.path));
         let cause = if otherwise { Cause::AppliedDifferently } else { Cause::Removed };
         self.push(difference, Verdict::Drift, Some(cause), None, &[], None);
@@ -993,6 +996,19 @@ mod tests {
         );
         let entry = trial(config_map(json!({"proxy": "", "a": "b"})), config_map(json!({"a": "b"}))).helm(json!({}));
         assert_eq!(entry.findings(), ["Drift Removed .data.proxy Removed -"]);
+    }
+
+    #[test]
+    fn a_zero_that_another_manager_applied_is_no_proof_that_the_server_drops_the_value() {
+        let seconds = || trial(deployment(json!({"minReadySeconds": 10})), deployment(json!({})));
+        let field = || json!({"f:spec": {"f:minReadySeconds": {}}});
+        let zero = seconds().helm(json!({"f:spec": {}})).by("pipeline", "Apply", LATER, field());
+        assert_eq!(zero.findings(), ["Drift Removed .spec.minReadySeconds Removed -"]);
+        // What Helm applied and still owns, the server does not store.
+        let not_stored = seconds().by("helm", "Apply", DURING, field()).by("pipeline", "Apply", LATER, field());
+        assert_eq!(not_stored.findings(), Vec::<String>::new());
+        let late = seconds().by("helm", "Apply", LATER, field());
+        assert_eq!(late.findings(), ["Drift Removed .spec.minReadySeconds Removed -"]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) enum Nature {
     Reordered,
     /// Items in another order, where order counts. Nobody owns an order: a write that changes nothing else leaves no trace.
     Order,
+    /// Desired is no zero and not there, yet Apply managers (`holders`) own it: no difference if one of them is Helm.
+    NotStored,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -313,10 +315,21 @@ impl<'a> Walk<'a> {
             self.remarks.push(Remark::Pruned(self.path()));
             return None;
         }
-        if matches!(slot, Slot::Unknown) || self.vanishes(ty, slot, key, wanted) || is_applied(wanted, node, owners) {
+        if matches!(slot, Slot::Unknown) || self.vanishes(ty, slot, key, wanted) {
             return None;
         }
-        Some(self.removed(wanted))
+        let appliers = appliers(wanted, node, owners);
+        if appliers.is_empty() {
+            return Some(self.removed(wanted));
+        }
+        // That the server drops a zero is shown by whoever applied one; of another value by Helm alone, as others may have applied a
+        // zero in its place.
+        (!is_zero_throughout(wanted)).then(|| {
+            let mut difference = self.removed(wanted);
+            difference.nature = Nature::NotStored;
+            difference.holders = appliers;
+            difference
+        })
     }
 
     /// Whether a field with this value is the same as no field.
@@ -455,9 +468,11 @@ impl<'a> Walk<'a> {
                     .iter()
                     .enumerate()
                     .map(|(index, member)| {
+                        let fill = self.protection(member);
                         self.steps.push(Step::Member(member));
                         self.spots.push(Spot::Index(index));
-                        let part = self.added(member, node.and_then(|node| node.member(member)));
+                        let mut part = self.added(member, node.and_then(|node| node.member(member)));
+                        part.fill = fill;
                         self.steps.pop();
                         self.spots.pop();
                         part
@@ -847,15 +862,28 @@ fn is_reordered(pairs: &[(&Keyed<'_>, &Keyed<'_>)]) -> bool {
     places.windows(2).any(|pair| matches!(pair, [(_, first), (_, second)] if first > second))
 }
 
-/// An Apply manager that still owns an absent field, or every leaf of it, shows that the server dropped it.
-fn is_applied(wanted: &Value, node: Option<&OwnerNode>, owners: &Owners) -> bool {
-    let Some(node) = node else { return false };
+/// The Apply managers that still own an absent field, or every leaf of it: they show that the server dropped what they applied.
+fn appliers(wanted: &Value, node: Option<&OwnerNode>, owners: &Owners) -> Vec<EntryId> {
+    let Some(node) = node else { return Vec::new() };
     match wanted {
-        Value::Object(map) if !map.is_empty() => map
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .all(|(key, value)| is_applied(value, node.field(key), owners)),
-        _ => node.whole().iter().any(|id| owners.entries.get(*id).is_some_and(super::owners::Entry::is_apply)),
+        Value::Object(map) if map.values().any(|value| !value.is_null()) => {
+            let leaves = map.iter().filter(|(_, value)| !value.is_null());
+            leaves
+                .map(|(key, value)| appliers(value, node.field(key), owners))
+                .reduce(|all, one| all.into_iter().filter(|id| one.contains(id)).collect())
+                .unwrap_or_default()
+        }
+        _ => {
+            let is_apply = |id: &&EntryId| owners.entries.get(**id).is_some_and(super::owners::Entry::is_apply);
+            node.whole().iter().filter(is_apply).copied().collect()
+        }
+    }
+}
+
+fn is_zero_throughout(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().all(is_zero_throughout),
+        _ => is_zero(value),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Public charts, freshly installed: nothing may differ. Then what writes in every cluster writes: still nothing may.
 
+use crate::support::bystanders;
 use crate::support::cases::say;
-use crate::support::charts::{Checked, Corpus};
+use crate::support::charts::{Checked, Corpus, Site, Thing, check};
 use crate::support::control_plane::Helm;
+use crate::support::rewind;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// `changed` and `removed` findings of a fresh install, whatever their verdict, with why they are right. Everything else would be an
 /// excuse that hides a misreading of the manifest.
@@ -57,6 +60,82 @@ fn show_nothing(corpus: &Corpus) {
     }
     assert_eq!(fresh.code, Some(0));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn bystanders_that_write_to_charts_of_helm_3_are_no_drift() {
+    let_bystanders_write(Corpus::of(Helm::Three));
+}
+
+#[test]
+fn bystanders_that_write_to_charts_of_helm_4_are_no_drift() {
+    let_bystanders_write(Corpus::of(Helm::Four));
+}
+
+/// How many releases are worked on at a time.
+const WORKERS: usize = 8;
+
+fn let_bystanders_write(corpus: &Corpus) {
+    let _turn = corpus.turn();
+    let kubeconfig = std::fs::read_to_string(corpus.plane.kubeconfig()).unwrap();
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
+    let certificate = kubeconfig.pointer("/clusters/0/cluster/certificate-authority-data").unwrap().as_str().unwrap();
+    let written: Mutex<Vec<(&Thing, Value, usize)>> = Mutex::default();
+    let mut problems = for_each(corpus, |site| {
+        bystanders::autoscalers(corpus.plane, site)?;
+        for thing in &site.things {
+            let saved = rewind::read(corpus.plane, thing)?.ok_or_else(|| format!("{} is not there", thing.url))?;
+            let writes = bystanders::write(corpus.plane, site, thing, &saved, certificate)?;
+            if writes > 0 {
+                written.lock().unwrap().push((thing, saved, writes));
+            }
+        }
+        Ok(())
+    });
+    let checked = check(corpus.plane, &["-A"]).unwrap();
+    let written = written.into_inner().unwrap();
+    for (thing, saved, _) in &written {
+        problems.extend(bystanders::leave(corpus.plane, thing, saved).err());
+    }
+    let writes: usize = written.iter().map(|(_, _, writes)| writes).sum();
+    say(&format!(
+        "{writes} writes of bystanders to {} objects with Helm {}: findings {:?}",
+        written.len(),
+        corpus.helm.major(),
+        tally(&checked)
+    ));
+    problems.extend(
+        checked
+            .findings()
+            .filter(|finding| finding["verdict"] == "drift" || finding["verdict"] == "unverified")
+            .map(ToString::to_string),
+    );
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert_eq!(checked.code, Some(0), "{}", checked.report["errors"]);
+    // What was written is seen, and put down to its writer.
+    for cause in ["autoscaler", "bookkeeping", "controller", "injected", "restarted"] {
+        assert!(checked.findings().any(|finding| finding["cause"] == cause), "nothing is put down to {cause}");
+    }
+    let after = check(corpus.plane, &["-A"]).unwrap();
+    assert_eq!(tally(&after), tally(&corpus.fresh), "all is as it was");
+}
+
+/// Runs something for each release, several at a time; the problems of all.
+fn for_each<'a>(corpus: &'a Corpus, run: impl Fn(&'a Site) -> Result<(), String> + Sync) -> Vec<String> {
+    let queue = Mutex::new(corpus.sites.iter());
+    let problems: Mutex<Vec<String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                loop {
+                    let Some(site) = queue.lock().unwrap().next() else { break };
+                    let problem = run(site).err().map(|problem| format!("{}: {problem}", site.name));
+                    problems.lock().unwrap().extend(problem);
+                }
+            });
+        }
+    });
+    problems.into_inner().unwrap()
 }
 
 /// How many findings there are, by verdict, change and cause.

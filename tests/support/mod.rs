@@ -2,6 +2,7 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod builder;
+pub(crate) mod bystanders;
 pub(crate) mod cases;
 pub(crate) mod charts;
 pub(crate) mod control_plane;

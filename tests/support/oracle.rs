@@ -252,6 +252,8 @@ impl Oracle<'_> {
             "allocateLoadBalancerNodePorts" => *value == json!(true),
             "ipFamilyPolicy" => *value == json!("SingleStack"),
             "healthCheckNodePort" | "clusterIP" | "clusterIPs" | "ipFamilies" => true,
+            // The old name of serviceAccountName, which the server keeps equal.
+            "serviceAccount" => true,
             // Allocated after the owners were worked out, so nobody owns it; one that was there and is another now was chosen.
             "nodePort" => before.is_none(),
             "rollingUpdate" => {
