@@ -350,7 +350,7 @@ mod tests {
             ("--storage-driver ", "secret configmap :4"),
             ("--status ready=", "ready=true ready=false ready=unknown :4"),
             ("--kube-con", "--kube-context :4"),
-            ("--con", "--context :4"),
+            ("--cont", "--context :4"),
             ("--from ", ":0"),
             ("-f ", ":0"),
             ("install-kubectl --to ", ":16"),
