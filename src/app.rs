@@ -2,18 +2,23 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
 use crate::cluster::bundle::{About, Bundle, Recorder};
 use crate::cluster::client::Client;
-use crate::config::{Command, Config, Engine, Namespaces};
+use crate::complete::Question;
+use crate::config::{Command, Config, Engine, Manual, Namespaces};
 use crate::drift::finding::Report;
 use crate::drift::rules::Hit;
 use crate::error::Error;
 use crate::inspector::Inspector;
+use crate::links::{self, Place};
+use crate::man;
 use crate::output::{Printer, Progress, Style, rules, text};
+use crate::suggest::candidates;
 use crate::survey::{history, survey};
 use crate::sweep::sweep;
 
@@ -21,9 +26,15 @@ use crate::sweep::sweep;
 pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
     match &config.command {
         Command::Capture { to, include_secrets } => capture(config, to, *include_secrets, err).await,
+        Command::Complete(question) => complete(config, question, out).await,
         Command::ConfigCheck { file, offline } => config_check(config, file, *offline, out, err).await,
         Command::History => past(config, out, err).await,
-        Command::Check | Command::Diff | Command::Completion(_) | Command::Version => check(config, out, err).await,
+        Command::Check
+        | Command::Diff
+        | Command::Completion(_)
+        | Command::Manual(_)
+        | Command::InstallKubectl(_)
+        | Command::Version => check(config, out, err).await,
     }
 }
 
@@ -171,4 +182,54 @@ fn style(config: &Config, now: Timestamp) -> Style {
         all_namespaces: config.scope.namespaces == Namespaces::All,
         quiet: config.output.quiet,
     }
+}
+
+/// All that completion may take: a shell that hangs is worse than one that offers nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Always 0, and silent: what cannot be asked is not offered.
+async fn complete(config: &Config, question: &Question, out: &mut dyn Write) -> Result<u8, Error> {
+    let asked = match &question.ask {
+        Some(ask) => tokio::time::timeout(PATIENCE, candidates(config, ask)).await.ok().flatten(),
+        None => None,
+    };
+    out.write_all(question.answer(asked.unwrap_or_default()).as_bytes()).map_err(Error::Output)?;
+    Ok(0)
+}
+
+/// Prints one page of the manual, or writes all.
+pub(crate) fn manual(manual: &Manual, out: &mut dyn Write) -> Result<u8, Error> {
+    let pages = man::pages().map_err(Error::Output)?;
+    match manual {
+        Manual::Page(name) => {
+            for page in pages.iter().filter(|page| page.name == *name) {
+                out.write_all(&page.text).map_err(Error::Output)?;
+            }
+        }
+        Manual::All(directory) => {
+            let failed = |file: &Path| {
+                let file = file.display().to_string();
+                move |source| Error::Manual { file, source }
+            };
+            std::fs::create_dir_all(directory).map_err(failed(directory))?;
+            for page in pages {
+                let file = directory.join(page.file_name());
+                std::fs::write(&file, &page.text).map_err(failed(&file))?;
+                writeln!(out, "{}", file.display()).map_err(Error::Output)?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Makes the links by which kubectl finds this program.
+pub(crate) fn install_kubectl(place: &Place, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
+    let installed = links::install(place)?;
+    for (link, target) in &installed.links {
+        writeln!(out, "{} -> {}", link.display(), target.display()).map_err(Error::Output)?;
+    }
+    for warning in &installed.warnings {
+        writeln!(err, "warning: {warning}").map_err(Error::Output)?;
+    }
+    Ok(0)
 }

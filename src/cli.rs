@@ -8,6 +8,9 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 
+/// The command that helm and kubectl ask for completions.
+pub(crate) const COMPLETE: &str = "__complete";
+
 /// What was typed. Without a command it is the check.
 #[derive(Parser)]
 #[command(name = "drift", version, about, max_term_width = 110, args_override_self = true)]
@@ -39,8 +42,18 @@ pub(crate) enum Verb {
         #[arg(value_enum)]
         shell: Shell,
     },
+    /// Print the manual, a page for each command
+    Man(ManArgs),
+    /// Let kubectl find this program, and its completions, by links in a directory on PATH
+    InstallKubectl(InstallArgs),
     /// Print the version
     Version,
+    /// What may stand in the place of the last word: asked by helm and kubectl, answered in cobra's lines
+    #[command(name = COMPLETE, hide = true)]
+    Complete {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 #[derive(clap::Args)]
@@ -158,6 +171,22 @@ pub(crate) struct ConfigCheckArgs {
     pub(crate) screen: Screen,
     #[command(flatten)]
     pub(crate) target: Where,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ManArgs {
+    /// The command to print the page of; none: the page of the program
+    pub(crate) command: Option<String>,
+    /// Write all pages into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct InstallArgs {
+    /// Directory to put the links into; else one on PATH: where the program is, ~/.local/bin, ~/bin, /usr/local/bin
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) to: Option<PathBuf>,
 }
 
 const RELEASES: &str = "Which releases";
@@ -384,7 +413,7 @@ pub(crate) enum NotParsed {
 
 /// Reads a command line. `called` is what the user typed to get here: `drift`, `helm drift`, `kubectl drift`.
 pub(crate) fn parse(argv: Vec<OsString>, called: &str) -> Result<Args, NotParsed> {
-    let mut command = command(called);
+    let mut command = definition(called);
     let argv = arranged(argv, &command);
     let verb = argv.get(1).and_then(|word| word.to_str()).filter(|word| *word != "check" && is_verb(&command, word));
     let helpful = verb.map_or_else(|| called.to_owned(), |verb| format!("{called} {verb}"));
@@ -408,7 +437,7 @@ pub(crate) fn completion(shell: Shell, program: &str) -> Vec<u8> {
     };
     let mut script = Vec::new();
     // Into memory first: clap_complete panics where it cannot write, e.g. into a closed pipe.
-    clap_complete::generate(shell, &mut command(program), program, &mut script);
+    clap_complete::generate(shell, &mut definition(program), program, &mut script);
     script
 }
 
@@ -427,26 +456,130 @@ fn in_two_lines(error: &clap::Error, helpful: &str) -> String {
     }
 }
 
-fn command(called: &str) -> clap::Command {
-    Args::command()
+/// The command line with its help, for whoever calls it so.
+pub(crate) fn definition(called: &str) -> clap::Command {
+    let mut command = Args::command()
         .bin_name(called)
         .override_usage(format!("{called} [RELEASE]... [OPTIONS]\n       {called} COMMAND [RELEASE]... [OPTIONS]"))
         .after_help(format!(
-            "Examples:\n  \
-             {called} nucleus -n prod               is the release still what Helm says it is?\n  \
-             {called} -A                            all releases of the cluster\n  \
-             {called} -f clusters/prod -n prod      plain manifests: is the cluster still as they say?\n  \
-             {called} diff nucleus -n prod          what differs, line by line\n  \
-             {called} history nucleus -n prod       which revision is it really? was it rolled back by hand?\n  \
-             {called} -A -o json                    for a program; {called} -A -o name for xargs\n  \
-             {called} capture nucleus --to FILE     keep the evidence; judge it with {called} --from FILE\n\n\
-             Exit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told."
-        ))
+            "{}\n\nExit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told.",
+            examples(
+                called,
+                &[
+                    ("{} nucleus -n prod", "is the release still what Helm says it is?"),
+                    ("{} -A", "all releases of the cluster"),
+                    ("{} -f clusters/prod -n prod", "plain manifests: is the cluster still as they say?"),
+                    ("{} diff nucleus -n prod", "what differs, line by line"),
+                    ("{} history nucleus -n prod", "which revision is it really? was it rolled back by hand?"),
+                    ("{} -A -o json", "for a program; -o name for xargs"),
+                    ("{} capture nucleus --to FILE", "keep the evidence, to be judged by --from FILE"),
+                ],
+            ),
+        ));
+    for (name, lines) in EXAMPLES {
+        let help = examples(called, lines);
+        command = match name.split_once(' ') {
+            None => command.mut_subcommand(*name, |verb| verb.after_help(help)),
+            Some((name, verb)) => {
+                command.mut_subcommand(name, |group| group.mut_subcommand(verb, |verb| verb.after_help(help)))
+            }
+        };
+    }
+    command
+}
+
+/// A line of the shell, `{}` in place of what was called, and what it is for.
+type Example = (&'static str, &'static str);
+
+/// For the help of each command.
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "check",
+        &[
+            ("{} check nucleus -n prod", "one release; `check` may be left out"),
+            ("{} check diff", "a release that is called as a command is"),
+            ("{} check -A --status ready=false", "only what is not ready"),
+            ("{} check nucleus --show-all", "with what is expected, and what was not compared"),
+            ("{} check -A -o json", "for a program"),
+        ],
+    ),
+    (
+        "diff",
+        &[
+            ("{} diff nucleus -n prod", "one release"),
+            ("{} diff -A", "all releases of the cluster"),
+            ("{} diff -f app.yaml", "manifests instead of a release"),
+            ("{} diff nucleus --color always | less -R", "page by page"),
+        ],
+    ),
+    (
+        "history",
+        &[
+            ("{} history nucleus -n prod", "revisions, and how far the cluster is from each"),
+            ("{} history nucleus -o json", "for a program"),
+        ],
+    ),
+    (
+        "config check",
+        &[
+            ("{} config check drift.yaml", "is it valid, and what does each rule cover now?"),
+            ("{} config check drift.yaml --offline", "is it valid? no cluster is asked"),
+        ],
+    ),
+    (
+        "capture",
+        &[
+            ("{} capture -A --to evidence.drift", "every answer the check reads; values of Secrets are tokens"),
+            ("{} -A --from evidence.drift", "the same check on the same answers, anywhere"),
+        ],
+    ),
+    (
+        "completion",
+        &[
+            ("source <(drift completion bash)", "in ~/.bashrc"),
+            ("drift completion zsh >\"${fpath[1]}/_drift\"", "once"),
+            ("drift completion fish >~/.config/fish/completions/drift.fish", "once"),
+            ("drift completion powershell | Out-String | Invoke-Expression", "in $PROFILE"),
+        ],
+    ),
+    (
+        "man",
+        &[
+            ("{} man | man -l -", "read the page of the program"),
+            ("{} man diff | man -l -", "read the page of a command"),
+            ("{} man --to ~/.local/share/man/man1", "install them all: man drift, man drift-diff"),
+        ],
+    ),
+    (
+        "install-kubectl",
+        &[
+            ("{} install-kubectl", "then: kubectl drift, with completion"),
+            ("{} install-kubectl --to ~/bin", "into a directory of your choice"),
+        ],
+    ),
+    ("version", &[("{} version", "as in: drift 1.2.3")]),
+];
+
+/// Lines and meanings, each in its column.
+fn examples(called: &str, lines: &[Example]) -> String {
+    let typed: Vec<String> = lines.iter().map(|(line, _)| line.replace("{}", called)).collect();
+    let width = typed.iter().map(|line| line.chars().count()).max().unwrap_or_default();
+    let mut text = "Examples:".to_owned();
+    for (line, (_, meaning)) in typed.iter().zip(lines) {
+        text.push_str(&format!("\n  {line:width$}   {meaning}"));
+    }
+    text
 }
 
 /// Puts the command before its flags, so that `drift -n prod diff nucleus` is `drift diff -n prod nucleus`, and names the check
 /// where the first word is a release: after it no word is a command (`drift nucleus diff` are two releases).
 fn arranged(argv: Vec<OsString>, command: &clap::Command) -> Vec<OsString> {
+    if argv.get(1).is_some_and(|word| word == COMPLETE) {
+        // `--` keeps clap from reading what is to be completed.
+        let mut words = argv;
+        words.insert(2, "--".into());
+        return words;
+    }
     let mut argv = plain_booleans(argv, command);
     let Some(at) = first_word(&argv, command) else { return argv };
     let word = argv.get(at).and_then(|word| word.to_str());
@@ -468,12 +601,12 @@ fn arranged(argv: Vec<OsString>, command: &clap::Command) -> Vec<OsString> {
     argv
 }
 
-fn is_verb(command: &clap::Command, word: &str) -> bool {
+pub(crate) fn is_verb(command: &clap::Command, word: &str) -> bool {
     word == "help" || command.find_subcommand(word).is_some()
 }
 
 /// Where the first word is that is neither a flag nor a flag's value; `--` counts as one.
-fn first_word(argv: &[OsString], command: &clap::Command) -> Option<usize> {
+pub(crate) fn first_word(argv: &[OsString], command: &clap::Command) -> Option<usize> {
     let mut is_value = false;
     for (index, word) in argv.iter().enumerate().skip(1) {
         if std::mem::take(&mut is_value) {
@@ -526,7 +659,7 @@ fn is_switch(text: &str, command: &clap::Command) -> bool {
 }
 
 /// The flag of any command for which `is_it` holds; the same name means the same in all of them.
-fn flag(command: &clap::Command, is_it: impl Fn(&Arg) -> bool) -> Option<&Arg> {
+pub(crate) fn flag(command: &clap::Command, is_it: impl Fn(&Arg) -> bool) -> Option<&Arg> {
     std::iter::once(command)
         .chain(command.get_subcommands())
         .chain(command.get_subcommands().flat_map(clap::Command::get_subcommands))
@@ -534,11 +667,11 @@ fn flag(command: &clap::Command, is_it: impl Fn(&Arg) -> bool) -> Option<&Arg> {
         .find(|arg| is_it(arg))
 }
 
-fn has_long(arg: &Arg, long: &str) -> bool {
+pub(crate) fn has_long(arg: &Arg, long: &str) -> bool {
     arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
 }
 
-fn wants_next_word(arg: &Arg) -> bool {
+pub(crate) fn wants_next_word(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
 }
 
@@ -619,6 +752,9 @@ mod tests {
             }
             Some(Verb::Completion { .. }) => return "completion".to_owned(),
             Some(Verb::Version) => return "version".to_owned(),
+            Some(Verb::Man(man)) => return format!("man {}", man.command.unwrap_or_default()),
+            Some(Verb::InstallKubectl(_)) => return "install-kubectl".to_owned(),
+            Some(Verb::Complete { words }) => return format!("complete {words:?}"),
         };
         let all = if which.all_namespaces { "*" } else { "" };
         format!("{verb} {} @{}{all}", which.releases.join("+"), which.namespace.unwrap_or_default())
@@ -626,7 +762,22 @@ mod tests {
 
     #[test]
     fn the_definition_holds_together() {
-        command("drift").debug_assert();
+        definition("drift").debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        let definition = definition("helm drift");
+        let mut commands: Vec<&clap::Command> =
+            definition.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+        while let Some(command) = commands.pop() {
+            if command.has_subcommands() {
+                commands.extend(command.get_subcommands());
+                continue;
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Examples:\n  "), "{}: name it in EXAMPLES", command.get_name());
+        }
     }
 
     #[test]
@@ -668,6 +819,10 @@ mod tests {
             ("check config", "check config @"),
             ("version", "version"),
             ("completion zsh", "completion"),
+            ("man diff", "man diff"),
+            ("install-kubectl --to d", "install-kubectl"),
+            ("__complete diff -A=true -n --x", r#"complete ["diff", "-A=true", "-n", "--x"]"#),
+            ("__complete -- diff -", r#"complete ["--", "diff", "-"]"#),
             ("nucleus --insecure-skip-tls-verify web", "check nucleus+web @"),
         ] {
             assert_eq!(summary(line), is, "{line}");

@@ -1,7 +1,7 @@
 //! What the command line and the environment say, as a checked, plain [`Config`]. Read once, under `main`.
 //! Knows nothing of the kubeconfig, nor of what any cluster holds.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::{
-    Args, CaptureArgs, CheckArgs, Color, ConfigCheckArgs, ConfigVerb, DiffArgs, HistoryArgs, HistoryFormat, Manifests,
-    Screen, Shell, Shown, Verb, Where, Which,
+    self, Args, CaptureArgs, CheckArgs, Color, ConfigCheckArgs, ConfigVerb, DiffArgs, HistoryArgs, HistoryFormat,
+    InstallArgs, ManArgs, Manifests, Screen, Shell, Shown, Verb, Where, Which,
 };
+use crate::complete::Question;
 use crate::drift::finding::{Condition, Mode, ReleaseReport, Storage};
 use crate::drift::name::{LONGEST_NAMESPACE, LONGEST_RELEASE, is_dns_label};
 use crate::drift::selector::{Selector, SelectorError};
 use crate::env::{Env, Host};
+use crate::links::Place;
 use crate::settings::{Settings, SettingsError};
 
 pub(crate) use crate::cli::{Engine, Format};
@@ -56,7 +58,20 @@ pub(crate) enum Command {
         offline: bool,
     },
     Completion(Shell),
+    Manual(Manual),
+    InstallKubectl(Place),
+    /// What may stand in the place of the last word.
+    Complete(Question),
     Version,
+}
+
+/// Which pages, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Manual {
+    /// To stdout: the program's, `drift`, or a command's, `drift-diff`.
+    Page(String),
+    /// All, as files of this directory.
+    All(PathBuf),
 }
 
 /// Which releases.
@@ -231,6 +246,8 @@ pub(crate) enum ConfigError {
     Selector { text: String, source: SelectorError },
     #[error("{0} is not UTF-8 text")]
     NotText(&'static str),
+    #[error("there is no command {0:?}, and so no page of it")]
+    NoSuchCommand(String),
     #[error("-f names no file; - is standard input")]
     NoFile,
     #[error("-f reads files: fetch it first, as in: curl -fsSL {0} | {1} -f -")]
@@ -259,6 +276,11 @@ impl Config {
                 Self::of_config_check(*check, env)
             }
             Some(Verb::Completion { shell }) => Ok(Self::without_cluster(Command::Completion(shell))),
+            Some(Verb::Man(man)) => Ok(Self::without_cluster(Command::Manual(Manual::new(man)?))),
+            Some(Verb::InstallKubectl(install)) => {
+                Ok(Self::without_cluster(Command::InstallKubectl(place(install, env))))
+            }
+            Some(Verb::Complete { words }) => Ok(Self::of_completion(&words, env)),
             Some(Verb::Version) => Ok(Self::without_cluster(Command::Version)),
         }
     }
@@ -361,6 +383,22 @@ impl Config {
         })
     }
 
+    /// Nobody is there to read an error: where the line so far is wrong, nothing is asked of a cluster.
+    fn of_completion(words: &[OsString], env: &Env) -> Self {
+        let mut question = Question::new(words);
+        let argv = ["drift".into(), "check".into()].into_iter().chain(question.place.clone()).collect();
+        let place = cli::parse(argv, "drift").ok().and_then(|args| Self::new(args, env).ok());
+        let Some(mut config) = place else {
+            question.ask = None;
+            return Self::without_cluster(Command::Complete(question));
+        };
+        // The shell is waiting.
+        config.target.request_timeout = config.target.request_timeout.min(Duration::from_secs(4));
+        config.verbosity = Verbosity::Quiet;
+        config.command = Command::Complete(question);
+        config
+    }
+
     /// For commands that only print: a wrong `HELM_DRIVER` is no reason not to tell the version.
     fn without_cluster(command: Command) -> Self {
         Self {
@@ -390,6 +428,34 @@ impl Config {
             from: None,
             verbosity: Verbosity::Normal,
         }
+    }
+}
+
+impl Manual {
+    fn new(args: ManArgs) -> Result<Self, ConfigError> {
+        if let Some(directory) = args.to {
+            return Ok(Self::All(directory));
+        }
+        match args.command {
+            None => Ok(Self::Page("drift".to_owned())),
+            Some(command) => {
+                let definition = cli::definition("drift");
+                match definition.find_subcommand(&command).filter(|verb| !verb.is_hide_set()) {
+                    Some(verb) => Ok(Self::Page(format!("drift-{}", verb.get_name()))),
+                    None => Err(ConfigError::NoSuchCommand(command)),
+                }
+            }
+        }
+    }
+}
+
+fn place(args: InstallArgs, env: &Env) -> Place {
+    let path = env.get("PATH").map(|path| std::env::split_paths(path).filter(|entry| entry.is_absolute()).collect());
+    Place {
+        program: env.file.clone().unwrap_or_default(),
+        to: args.to,
+        path: path.unwrap_or_default(),
+        home: env.home.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 /// The variables that count; no other is looked at.
-const VARIABLES: [&str; 23] = [
+const VARIABLES: [&str; 24] = [
     "CLICOLOR",
     "CLICOLOR_FORCE",
     "HELM_CACHE_HOME",
@@ -28,10 +28,14 @@ const VARIABLES: [&str; 23] = [
     "KUBECONFIG",
     "NO_COLOR",
     "NO_PROXY",
+    "PATH",
     "TERM",
     "https_proxy",
     "no_proxy",
 ];
+
+/// What the names of programs that complete for kubectl begin with (kubernetes/kubectl `pkg/cmd/plugin_completion.go`).
+const COMPLETES: &str = "kubectl_complete-";
 
 /// Tests build one by hand. No `Debug`: `HELM_KUBETOKEN` is a secret.
 #[derive(Clone, Default)]
@@ -40,6 +44,8 @@ pub(crate) struct Env {
     pub(crate) program: String,
     /// As set; empty ones included.
     pub(crate) variables: BTreeMap<&'static str, OsString>,
+    /// This program's own file, links resolved.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
     /// The user's cache directory by the rules of the operating system.
     pub(crate) cache: Option<PathBuf>,
@@ -67,6 +73,7 @@ impl Env {
         Self {
             program: program.to_string_lossy().into_owned(),
             variables: VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect(),
+            file: std::env::current_exe().and_then(|file| file.canonicalize()).ok(),
             home: dirs::home_dir(),
             cache: dirs::cache_dir(),
             config: dirs::config_dir(),
@@ -84,13 +91,18 @@ impl Env {
     /// kubectl executes plugins by file name and says nothing else; helm sets variables (helm.md §5.3, §5.5).
     pub(crate) fn host(&self) -> Host {
         // kubectl and krew write the dashes of a plugin's name as underscores.
-        if let Some(plugin) = self.program.strip_prefix("kubectl-") {
+        if let Some(plugin) = self.program.strip_prefix("kubectl-").or(self.program.strip_prefix(COMPLETES)) {
             return Host::Kubectl(plugin.replace('_', "-"));
         }
         match self.get("HELM_PLUGIN_NAME") {
             Some(plugin) => Host::Helm(plugin.to_string_lossy().into_owned()),
             None => Host::Shell,
         }
+    }
+
+    /// Whether kubectl asks for completions: it runs a file of that name, and says nothing else.
+    pub(crate) fn completes(&self) -> bool {
+        self.program.starts_with(COMPLETES)
     }
 
     /// What the user typed to get here, for help and messages: `drift`, `helm drift`, `kubectl drift`.
@@ -115,6 +127,7 @@ mod tests {
             ("/usr/local/bin/kubectl-drift", None, "kubectl drift"),
             ("kubectl-drift.exe", Some("drift"), "kubectl drift"),
             ("kubectl-helm_drift", None, "kubectl helm-drift"),
+            ("kubectl_complete-drift", None, "kubectl drift"),
             ("drift", Some(""), "drift"),
         ] {
             let mut env = Env::capture(Some(OsStr::new(program)));

@@ -5,6 +5,7 @@ use std::io;
 use crate::cluster::bundle::{BundleError, CaptureError};
 use crate::cluster::connect::ConnectError;
 use crate::config::ConfigError;
+use crate::links::LinkError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -16,6 +17,10 @@ pub(crate) enum Error {
     Bundle(#[from] BundleError),
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error("{file} cannot be written")]
+    Manual { file: String, source: io::Error },
     #[error("the result cannot be written")]
     Output(#[source] io::Error),
     #[error("the program cannot start its threads")]
@@ -33,6 +38,8 @@ impl Error {
             | Self::Connect(_)
             | Self::Bundle(_)
             | Self::Capture(_)
+            | Self::Link(_)
+            | Self::Manual { .. }
             | Self::Output(_)
             | Self::Threads(_)
             | Self::Panic => 2,

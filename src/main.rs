@@ -4,6 +4,7 @@ mod app;
 mod case;
 mod cli;
 mod cluster;
+mod complete;
 mod config;
 mod drift;
 mod env;
@@ -11,9 +12,12 @@ mod error;
 mod files;
 mod inspector;
 mod ledger;
+mod links;
+mod man;
 mod output;
 mod pipe;
 mod settings;
+mod suggest;
 mod survey;
 mod sweep;
 mod task;
@@ -55,6 +59,10 @@ fn main() -> ExitCode {
 /// One run; what it gives is the exit code.
 fn drive(argv: Vec<OsString>, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Error> {
     let called = env.called();
+    let mut argv = argv;
+    if env.completes() {
+        argv.insert(argv.len().min(1), cli::COMPLETE.into());
+    }
     let args = match cli::parse(argv, &called) {
         Ok(args) => args,
         Err(NotParsed::Wrong(lines)) => return err.write_all(lines.as_bytes()).map(|()| 2).map_err(Error::Output),
@@ -70,7 +78,14 @@ fn drive(argv: Vec<OsString>, env: &Env, out: &mut dyn Write, err: &mut dyn Writ
         Command::Completion(shell) => {
             out.write_all(&cli::completion(shell, &env.program)).map(|()| 0).map_err(Error::Output)
         }
-        Command::Check | Command::Diff | Command::History | Command::Capture { .. } | Command::ConfigCheck { .. } => {
+        Command::Manual(ref manual) => app::manual(manual, out),
+        Command::InstallKubectl(ref place) => app::install_kubectl(place, out, err),
+        Command::Check
+        | Command::Diff
+        | Command::History
+        | Command::Capture { .. }
+        | Command::ConfigCheck { .. }
+        | Command::Complete(_) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Threads)?;
             let result = runtime.block_on(app::run(&config, out, err));
             // The verdict is there: no read that still hangs keeps the user waiting.

@@ -9,6 +9,7 @@
 mod cli;
 mod dependencies;
 mod faults;
+mod packaging;
 mod real;
 mod repo;
 mod report;

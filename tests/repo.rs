@@ -51,7 +51,10 @@ fn imports_point_down() {
         ("src/env.rs", &[]),
         ("src/files.rs", &["config", "drift"]),
         ("src/settings.rs", &["cli", "drift"]),
-        ("src/config.rs", &["cli", "drift", "env", "settings"]),
+        ("src/config.rs", &["cli", "complete", "drift", "env", "links", "settings"]),
+        ("src/complete.rs", &["cli"]),
+        ("src/links.rs", &[]),
+        ("src/man.rs", &["cli"]),
         ("src/task.rs", &["drift"]),
         ("src/ledger.rs", &["drift", "task"]),
         ("src/case.rs", &["drift", "ledger", "task"]),
@@ -101,6 +104,27 @@ fn the_version_stands_in_one_place() {
     let output = Command::new(env!("CARGO_BIN_EXE_drift")).arg("version").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said, format!("drift {}\n", env!("CARGO_PKG_VERSION")));
+    // Helm wants SemVer without `v` in plugin.yaml, krew with it.
+    let version = env!("CARGO_PKG_VERSION");
+    let plugin = fs::read_to_string(root().join("plugin.yaml")).unwrap();
+    assert!(plugin.contains(&format!("\nversion: \"{version}\"\n")), "plugin.yaml: {plugin}");
+    let manifest = fs::read_to_string(root().join("krew/drift.yaml")).unwrap();
+    assert!(manifest.contains(&format!("\n  version: v{version}\n")), "krew/drift.yaml: {manifest}");
+    for line in manifest.lines().filter(|line| line.trim_start().starts_with("uri: ")) {
+        assert!(line.contains(&format!("/v{version}/drift-{version}-")), "krew/drift.yaml: {line}");
+    }
+}
+
+/// Helm 3 loads no plugin at all while one has a field that it does not know (helm/helm `pkg/plugin/plugin.go`, 3.0).
+#[test]
+fn every_helm_reads_plugin_yaml() {
+    let text = fs::read_to_string(root().join("plugin.yaml")).unwrap();
+    let keys: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with([' ', '#']) && line.contains(':'))
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
+    assert_eq!(keys, ["name", "version", "usage", "description", "command", "hooks"]);
 }
 
 /// `<!-- transcript: ARGUMENTS -->` in a document is followed by a block that is exactly what the program prints.

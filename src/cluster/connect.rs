@@ -220,6 +220,11 @@ fn named(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
+/// The contexts that `--context` may name, sorted.
+pub(crate) fn contexts(target: &Target) -> Result<Vec<String>, ConnectError> {
+    read_kubeconfig(target).map(|kubeconfig| context_names(&kubeconfig))
+}
+
 fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
     let mut names: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
     names.sort();

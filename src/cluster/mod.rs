@@ -10,6 +10,7 @@ pub(crate) mod dry_run;
 mod fake;
 mod listing;
 mod mask;
+mod namespaces;
 pub(crate) mod observe;
 pub(crate) mod openapi;
 pub(crate) mod owned;

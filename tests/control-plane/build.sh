@@ -9,9 +9,9 @@
 # $DRIFT_TEST_CACHE, else ${XDG_CACHE_HOME:-~/.cache}/helm-drift/control-plane, in a folder named after what they are made of.
 set -euo pipefail
 
-etcd=3.6.13 kubernetes=1.36.3 helm3=3.22.0 helm4=4.3.1
+etcd=3.6.13 kubernetes=1.36.3 helm3=3.22.0 helm4=4.3.1 krew=0.4.3
 client_go=1.37 # of Helm 3's module: what `helm template` takes as the cluster's version
-programs="etcd kube-apiserver kube-controller-manager kubectl helm3 helm4"
+programs="etcd kube-apiserver kube-controller-manager kubectl helm3 helm4 kubectl-krew"
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${DRIFT_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:?names the cache directory}/.cache}/helm-drift/control-plane}
@@ -22,6 +22,7 @@ say() { printf 'control plane: %s\n' "$*" >&2; }
 # module PROGRAM: the folder of the Go module that builds it
 module() {
   case $1 in
+    kubectl-krew) echo krew ;;
     kube*) echo kube ;;
     *) echo "$1" ;;
   esac
@@ -30,6 +31,7 @@ module() {
 # version PROGRAM: the version asked for
 version() {
   case $1 in
+    kubectl-krew) echo "$krew" ;;
     kube*) echo "$kubernetes" ;;
     *) echo "${!1}" ;;
   esac
@@ -39,6 +41,7 @@ version() {
 version_of() {
   case $1 in
     etcd) "$2" --version | sed -n 's/^etcd Version: //p' ;;
+    kubectl-krew) "$2" version | sed -n 's/^GitTag *v//p' ;;
     kubectl) "$2" version --client -o json | sed -n 's/.*"gitVersion": "v\(.*\)".*/\1/p' ;;
     kube-*) "$2" --version | sed -n 's/^Kubernetes v//p' ;;
     helm*) "$2" version --template '{{.Version}}' | sed 's/^v//' ;;
@@ -70,14 +73,25 @@ compile() {
 
 made_of=$({ cat "$here"/{etcd,kube,helm3,helm4}/go.{mod,sum}; declare -f compile; echo "$etcd $kubernetes $helm3 $helm4 $client_go"; uname -sm; } | git hash-object --stdin | cut -c1-16)
 built=$cache/$made_of
+# In a folder of its own: it takes seconds to build, and nothing of it shall make the others be built anew.
+compile_krew() {
+  local package=sigs.k8s.io/krew/internal/version
+  cd "$here/krew"
+  go build -trimpath -buildvcs=false -ldflags "-s -w -X $package.gitTag=v$krew" -o "$1/kubectl-krew" sigs.k8s.io/krew/cmd/krew
+}
+built_krew=$cache/krew-$({ cat "$here"/krew/go.{mod,sum}; declare -f compile_krew; echo "$krew"; uname -sm; } | git hash-object --stdin | cut -c1-16)
+
+# home MODULE: the folder that its programs are kept in
+home() { if [ "$1" = krew ]; then echo "$built_krew"; else echo "$built"; fi; }
 
 # place PROGRAM: the file to use, or nothing
 place() {
-  local name file
+  local name file kept
+  kept=$(home "$(module "$1")")
   if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ]; then
     echo "$KUBEBUILDER_ASSETS/$1"
-  elif [ -x "$built/$1" ]; then
-    echo "$built/$1"
+  elif [ -x "$kept/$1" ]; then
+    echo "$kept/$1"
   else
     for name in "$1" $([[ $1 == helm* ]] && echo helm); do
       file=$(command -v "$name" || true)
@@ -109,14 +123,16 @@ newest() { printf '%s\n' "$@" | sort -t. -k1,1n -k2,2n -k3,3n | tail -n 1; }
 
 # build MODULE: compiles beside the place and moves each program there in one step
 build() {
-  local scratch beat program
-  scratch=$(mktemp -d "$built/.build-XXXXXX")
+  local scratch beat program kept
+  kept=$(home "$1")
+  mkdir -p "$kept"
+  scratch=$(mktemp -d "$kept/.build-XXXXXX")
   say "building $1 ($(cd "$here/$1" && go env GOVERSION))"
   (while :; do for _ in {1..60}; do sleep 1; done; say "still building $1"; done) >/dev/null &
   beat=$!
   trap 'kill '$beat' 2>/dev/null; rm -rf "'"$scratch"'"' EXIT
-  (compile "$1" "$scratch") >&2
-  for program in "$scratch"/*; do mv -f "$program" "$built/"; done
+  if [ "$1" = krew ]; then (compile_krew "$scratch") >&2; else (compile "$1" "$scratch") >&2; fi
+  for program in "$scratch"/*; do mv -f "$program" "$kept/"; done
   kill "$beat" 2>/dev/null || true
   rmdir "$scratch"
   trap - EXIT
@@ -145,7 +161,7 @@ if [ -n "$absent" ]; then
     flock -n 9 || { say "waiting for another build"; flock 9; }
   fi
   started=$SECONDS
-  for folder in etcd helm3 helm4 kube; do
+  for folder in krew etcd helm3 helm4 kube; do
     for program in $(missing); do
       if [ "$(module "$program")" = "$folder" ]; then
         build "$folder"

@@ -13,5 +13,6 @@ pub(crate) mod mutations;
 pub(crate) mod namespace;
 pub(crate) mod oracle;
 pub(crate) mod process;
+pub(crate) mod release;
 pub(crate) mod rewind;
 pub(crate) mod types;
