@@ -50,7 +50,10 @@ spec: {podSelector: {}}
 fn role_of_the_readme() -> Value {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let blocks = readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let block = blocks.into_iter().find(|block| block.contains("kind: ClusterRole")).unwrap_or_else(|| panic!("README.md has no ClusterRole"));
+    let block = blocks
+        .into_iter()
+        .find(|block| block.contains("kind: ClusterRole"))
+        .unwrap_or_else(|| panic!("README.md has no ClusterRole"));
     serde_saphyr::from_str(block).unwrap()
 }
 
