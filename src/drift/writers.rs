@@ -297,6 +297,46 @@ mod tests {
         }
     }
 
+    /// Every row: its writer is known at its path, and nowhere else; a person's tool, a generic client and a stranger are not, but
+    /// where anyone may write.
+    #[test]
+    fn each_row_of_the_table_needs_its_path_its_owner_and_its_condition() {
+        let plain = |glob: &str| glob.replace('*', "x");
+        for row in TABLE {
+            let kind = row.kinds.first().map(|kind| if *kind == "*" { "Deployment.apps" } else { kind }).unwrap();
+            let (kind, group) = kind.split_once('.').unwrap();
+            let gvk = Gvk { group: group.into(), version: "v1".into(), kind: kind.into() };
+            let segment = |key: &&str| match *key {
+                "*" => Segment::Item(vec![("name".into(), json!("x"))]),
+                key => Segment::Field(plain(key)),
+            };
+            let path = FieldPath(row.path.iter().map(segment).collect());
+            let desired = match row.when {
+                If::Always | If::DataLeftEmpty => json!({}),
+                If::Aggregates => json!({"aggregationRule": {}}),
+                If::TokenSecret => json!({"type": "kubernetes.io/service-account-token", "data": {"x": "eA=="}}),
+            };
+            let at = |path: &FieldPath, name: &str, desired: &serde_json::Value| {
+                known(Subject { gvk: &gvk, desired }, path, &[&manager(name)])
+            };
+            let writer = match row.who {
+                Who::Named(names) => plain(names.first().unwrap()),
+                Who::Software | Who::Anyone => "some-operator".to_owned(),
+            };
+            assert_eq!(at(&path, &writer, &desired), Some(row.cause), "{kind} {path} {writer}");
+            assert_eq!(at(&path.field("below"), &writer, &desired), Some(row.cause), "{kind} below {path}");
+            assert_eq!(at(&FieldPath::of_fields(&["spec", "elsewhere"]), &writer, &desired), None, "{kind} {writer}");
+            for stranger in ["kubectl-edit", "Go-http-client", "before-first-apply"] {
+                let expected = matches!(row.who, Who::Anyone).then_some(row.cause);
+                assert_eq!(at(&path, stranger, &desired), expected, "{kind} {path} {stranger}");
+            }
+            let unmet = json!({"data": {"x": "eA=="}});
+            if row.when != If::Always {
+                assert_eq!(at(&path, &writer, &unmet), None, "{kind} {path} without its condition");
+            }
+        }
+    }
+
     #[test]
     fn path_and_owner_are_both_needed() {
         let bundle = FieldPath::of_fields(&["webhooks"])
