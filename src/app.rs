@@ -11,6 +11,7 @@ use crate::cluster::bundle::{About, Bundle, Recorder};
 use crate::cluster::client::Client;
 use crate::complete::Question;
 use crate::config::{Command, Config, Engine, Manual, Namespaces};
+use crate::correct::correct;
 use crate::drift::finding::Report;
 use crate::drift::rules::Hit;
 use crate::error::Error;
@@ -29,6 +30,7 @@ pub(crate) async fn run(config: &Config, out: &mut dyn Write, err: &mut dyn Writ
         Command::Complete(question) => complete(config, question, out).await,
         Command::ConfigCheck { file, offline } => config_check(config, file, *offline, out, err).await,
         Command::History => past(config, out, err).await,
+        Command::Correct(options) => correct(config, options, out, err).await,
         Command::Check
         | Command::Diff
         | Command::Completion(_)
@@ -61,7 +63,7 @@ async fn past(config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> Resu
     let (client, now) = answers(config).await?;
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
-    let inspector = Inspector { cluster: &cluster, engine: Engine::Local, progress: &progress };
+    let inspector = Inspector { cluster: &cluster, engine: Engine::Local, progress: &progress, keep: false };
     let mut report = history(&inspector, config, now).await;
     progress.finish();
     tracing::debug!(requests = cluster.client().requests(), "done");
@@ -124,7 +126,7 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
 async fn survey_with(config: &Config, client: Client, now: Timestamp) -> (Report, Vec<Hit>) {
     let cluster = Cluster::new(client, config.target.cache.clone(), config.target.parallel);
     let progress = Progress::new(config.output.progress);
-    let inspector = Inspector { cluster: &cluster, engine: config.engine, progress: &progress };
+    let inspector = Inspector { cluster: &cluster, engine: config.engine, progress: &progress, keep: false };
     let (mut report, hits) = match &config.files {
         Some(files) => {
             let namespace = match &config.scope.namespaces {

@@ -18,7 +18,7 @@ use crate::ledger::{Balance, Ledger};
 use crate::task::{Task, Terms};
 
 /// What was read of one release.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) history: History,
     pub(crate) newest: Result<Release, DecodeError>,

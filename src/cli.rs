@@ -8,6 +8,8 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 
+use crate::drift::plan::Named;
+
 /// The command that helm and kubectl ask for completions.
 pub(crate) const COMPLETE: &str = "__complete";
 
@@ -37,6 +39,9 @@ pub(crate) enum Verb {
     Capture(Box<CaptureArgs>),
     /// Check a configuration file
     Config(ConfigArgs),
+    /// Bring releases back to what Helm says: plan, consent, evidence, correction, check
+    #[command(alias = "reconcile", args_override_self = true)]
+    Correct(Box<CorrectArgs>),
     /// Print the completion script for a shell
     Completion {
         #[arg(value_enum)]
@@ -189,7 +194,108 @@ pub(crate) struct InstallArgs {
     pub(crate) to: Option<PathBuf>,
 }
 
+#[derive(clap::Args)]
+pub(crate) struct CorrectArgs {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) correction: Correction,
+    /// Configuration file; else helm-drift/config.yaml in the user's configuration directory
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = RULES)]
+    pub(crate) config: Option<PathBuf>,
+    /// Form of the plan and of what came of it
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table", hide_default_value = true, help_heading = OUTPUT)]
+    pub(crate) output: PlanFormat,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+    #[command(flatten)]
+    pub(crate) target: Where,
+}
+
+/// How to correct, and what is allowed.
+#[derive(clap::Args)]
+pub(crate) struct Correction {
+    /// How: an atomic helm upgrade (the default), helm's rollback to the current revision, or finding by finding
+    #[arg(long, value_enum, help_heading = CORRECTION)]
+    pub(crate) method: Option<CorrectionMethod>,
+    /// Chart of the release: directory, archive, repository or OCI reference; else it is rebuilt from the record
+    #[arg(long, value_name = "CHART", help_heading = CORRECTION)]
+    pub(crate) chart: Option<String>,
+    /// Version of the chart that --chart names
+    #[arg(id = "chart_version", long = "version", value_name = "VERSION", requires = "chart", help_heading = CORRECTION)]
+    pub(crate) chart_version: Option<String>,
+    /// Run the chart's upgrade hooks
+    #[arg(long, help_heading = CORRECTION)]
+    pub(crate) run_hooks: bool,
+    /// Let helm reset also what is expected or ignored, such as an autoscaler's replicas
+    #[arg(long, help_heading = CORRECTION)]
+    pub(crate) reset_ignored: bool,
+    /// Take away fields, items and keys that somebody added
+    #[arg(long, help_heading = CORRECTION)]
+    pub(crate) remove_added: bool,
+    /// Delete and create again an object with a field that cannot be changed in place; may be repeated
+    #[arg(long, value_name = "KIND/NAME", value_parser = named, help_heading = CORRECTION)]
+    pub(crate) recreate: Vec<Named>,
+    /// Correct also where something could not be told, and leave that alone
+    #[arg(long, help_heading = CORRECTION)]
+    pub(crate) partial: bool,
+    /// Where to keep what was there before: a file, or none; else a file in the user's state directory
+    #[arg(long, value_name = "FILE|none", value_hint = ValueHint::FilePath, help_heading = CORRECTION)]
+    pub(crate) evidence: Option<PathBuf>,
+    /// Keep the values of Secrets in the evidence
+    #[arg(long, help_heading = CORRECTION)]
+    pub(crate) include_secrets: bool,
+    /// Give up values of Secrets that the correction overwrites
+    #[arg(long, conflicts_with = "include_secrets", help_heading = CORRECTION)]
+    pub(crate) discard_secret_values: bool,
+    /// Time for helm, as its own --timeout, and for an object to go
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = request_timeout, help_heading = CORRECTION)]
+    pub(crate) timeout: Duration,
+    /// Print the plan and change nothing
+    #[arg(long, conflicts_with = "yes", help_heading = CORRECTION)]
+    pub(crate) dry_run: bool,
+    /// Agree to the plan beforehand
+    #[arg(short, long, help_heading = CORRECTION)]
+    pub(crate) yes: bool,
+}
+
+/// As `drift::plan::Method`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CorrectionMethod {
+    /// An atomic upgrade to the very manifest that is stored, proven by a dry run first
+    Upgrade,
+    /// helm rollback to the current revision: needs no chart, and is not atomic
+    Reapply,
+    /// Each finding by itself, through the API; makes no revision
+    Patch,
+}
+
+/// How a plan and its outcome are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// `Deployment/api`, `Queue.example.com/orders`.
+fn named(text: &str) -> Result<Named, String> {
+    let (kind, name) = text.split_once('/').ok_or("give KIND/NAME, as in Deployment/api")?;
+    let (kind, group) = match kind.split_once('.') {
+        Some((kind, group)) => (kind, Some(group.to_owned())),
+        None => (kind, None),
+    };
+    let given = !kind.is_empty() && !name.is_empty() && !name.contains('/');
+    if given {
+        Ok(Named { kind: kind.to_owned(), group, name: name.to_owned() })
+    } else {
+        Err("give KIND/NAME, as in Deployment/api".to_owned())
+    }
+}
+
 const RELEASES: &str = "Which releases";
+const CORRECTION: &str = "Correction";
 const OUTPUT: &str = "Output";
 const CLUSTER: &str = "Which cluster";
 const READING: &str = "Reading";
@@ -471,6 +577,7 @@ pub(crate) fn definition(called: &str) -> clap::Command {
                     ("{} -f clusters/prod -n prod", "plain manifests: is the cluster still as they say?"),
                     ("{} diff nucleus -n prod", "what differs, line by line"),
                     ("{} history nucleus -n prod", "which revision is it really? was it rolled back by hand?"),
+                    ("{} correct nucleus --dry-run", "how it would get back to what Helm says"),
                     ("{} -A -o json", "for a program; -o name for xargs"),
                     ("{} capture nucleus --to FILE", "keep the evidence, to be judged by --from FILE"),
                 ],
@@ -517,6 +624,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("{} history nucleus -n prod", "revisions, and how far the cluster is from each"),
             ("{} history nucleus -o json", "for a program"),
+        ],
+    ),
+    (
+        "correct",
+        &[
+            ("{} correct nucleus -n prod --dry-run", "how it would get back to what Helm says"),
+            ("{} correct nucleus -n prod", "the same, asked for consent, and done"),
+            ("{} correct nucleus --method patch --yes", "finding by finding, without helm and without a question"),
         ],
     ),
     (
@@ -744,6 +859,7 @@ mod tests {
             Some(Verb::History(history)) => {
                 return format!("history {} @{}", history.release, history.namespace.unwrap_or_default());
             }
+            Some(Verb::Correct(correct)) => ("correct", correct.which),
             Some(Verb::Capture(capture)) => ("capture", capture.which),
             Some(Verb::Config(config)) => {
                 let ConfigVerb::Check(check) = config.verb;

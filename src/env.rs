@@ -7,9 +7,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 /// The variables that count; no other is looked at.
-const VARIABLES: [&str; 24] = [
+const VARIABLES: [&str; 26] = [
     "CLICOLOR",
     "CLICOLOR_FORCE",
+    "HELM_BIN",
     "HELM_CACHE_HOME",
     "HELM_COLOR",
     "HELM_DEBUG",
@@ -22,6 +23,7 @@ const VARIABLES: [&str; 24] = [
     "HELM_KUBEINSECURE_SKIP_TLS_VERIFY",
     "HELM_KUBETLS_SERVER_NAME",
     "HELM_KUBETOKEN",
+    "HELM_MAX_HISTORY",
     "HELM_NAMESPACE",
     "HELM_PLUGIN_NAME",
     "HTTPS_PROXY",
@@ -51,6 +53,11 @@ pub(crate) struct Env {
     pub(crate) cache: Option<PathBuf>,
     /// The user's configuration directory by the same rules.
     pub(crate) config: Option<PathBuf>,
+    /// The user's directory for what a program keeps from run to run.
+    pub(crate) state: Option<PathBuf>,
+    /// For files that are gone when the program ends.
+    pub(crate) temporary: PathBuf,
+    pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     /// Columns of the terminal that stdout is.
@@ -77,6 +84,10 @@ impl Env {
             home: dirs::home_dir(),
             cache: dirs::cache_dir(),
             config: dirs::config_dir(),
+            // Only Linux has a directory of its own for that.
+            state: dirs::state_dir().or_else(dirs::data_local_dir),
+            temporary: std::env::temp_dir(),
+            stdin_is_terminal: io::stdin().is_terminal(),
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal: io::stderr().is_terminal(),
             width: terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)),

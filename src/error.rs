@@ -21,6 +21,19 @@ pub(crate) enum Error {
     Link(#[from] LinkError),
     #[error("{file} cannot be written")]
     Manual { file: String, source: io::Error },
+    /// Nothing was changed: without evidence nothing is.
+    #[error("nothing was changed: {0}; name another place by --evidence FILE, or go without by --evidence none")]
+    Evidence(CaptureError),
+    #[error(
+        "nothing was changed: there is no directory for the evidence; name a file by --evidence FILE, or go without by --evidence none"
+    )]
+    NoEvidencePlace,
+    #[error("nothing was changed: the releases move faster than they can be planned for; try again later")]
+    KeepsMoving,
+    #[error("nothing was changed: {0} has no difference that needs --recreate")]
+    NothingToRecreate(String),
+    #[error("interrupted; nothing was changed")]
+    Interrupted,
     #[error("the result cannot be written")]
     Output(#[source] io::Error),
     #[error("the program cannot start its threads")]
@@ -40,6 +53,11 @@ impl Error {
             | Self::Capture(_)
             | Self::Link(_)
             | Self::Manual { .. }
+            | Self::Evidence(_)
+            | Self::NoEvidencePlace
+            | Self::KeepsMoving
+            | Self::NothingToRecreate(_)
+            | Self::Interrupted
             | Self::Output(_)
             | Self::Threads(_)
             | Self::Panic => 2,

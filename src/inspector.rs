@@ -13,7 +13,7 @@ use crate::config::Engine;
 use crate::drift::autoscaler::Targets;
 use crate::drift::classify::{self, Question};
 use crate::drift::finding::{Finding, Notice, NoticeReason};
-use crate::drift::live::{ApiTable, Lookup};
+use crate::drift::live::{ApiTable, Lookup, Observation};
 use crate::drift::manifest::{Access, Desired};
 use crate::drift::object::Gvk;
 use crate::drift::opinion;
@@ -26,6 +26,8 @@ pub(crate) struct Inspector<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) engine: Engine,
     pub(crate) progress: &'a Progress,
+    /// Keep the objects that have findings, to correct them.
+    pub(crate) keep: bool,
 }
 
 impl Inspector<'_> {
@@ -58,11 +60,17 @@ impl Inspector<'_> {
         let schemas = self.cluster.schemas(&kinds).await;
         let tasks = Arc::new(tasks);
         let read = {
-            let (tasks, places, schemas) = (Arc::clone(&tasks), places.clone(), schemas.clone());
+            let (tasks, places, schemas, keep) = (Arc::clone(&tasks), places.clone(), schemas.clone(), self.keep);
             let judge: observe::Judge<Option<Outcome>> = Arc::new(move |index, object, observation| {
                 let task = places.get(index).and_then(|place| tasks.get(*place))?;
                 let schema = schemas.get(&object.gvk.group, &object.gvk.version).ok();
-                Some(task.judge(observation, schema.map(Arc::as_ref)))
+                let live = match &observation {
+                    Observation::Found(live) if keep => Some(live.body.clone()),
+                    Observation::Found(_) | Observation::Missing | Observation::Unreadable(_) => None,
+                };
+                let mut outcome = task.judge(observation, schema.map(Arc::as_ref));
+                outcome.live = live;
+                Some(outcome)
             });
             self.cluster.observe(wanted, judge).await
         };

@@ -1,13 +1,18 @@
 //! What was found so far in one release, or in whatever else is compared as one. Knows nothing of what it was compared with.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use crate::drift::finding::{Finding, Fix, Notice, NoticeReason, ObjectCounts, Verdict};
 use crate::drift::manifest::Desired;
+use crate::drift::object::ObjectKey;
 use crate::drift::rules::Hit;
 use crate::drift::stale::Sighting;
 use crate::drift::tally::Tally;
 use crate::task::{Outcome, OutcomeKind};
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) counts: ObjectCounts,
     /// Some object was asked for in a version that the server serves no more.
@@ -23,7 +28,11 @@ pub(crate) struct Ledger {
     pub(crate) hits: Vec<Hit>,
     /// What its live objects tell about pods that run with old configuration.
     pub(crate) sightings: Vec<Sighting>,
+    /// Objects with findings as they were judged, where they are kept to be corrected.
+    pub(crate) seen: Seen,
 }
+
+pub(crate) type Seen = BTreeMap<ObjectKey, Value>;
 
 /// A ledger's end.
 #[derive(Debug)]
@@ -62,6 +71,9 @@ impl Ledger {
         self.notices.extend(outcome.notices);
         self.hits.extend(outcome.hits);
         self.sightings.extend(outcome.sighting);
+        if let (Some(live), Some(first)) = (outcome.live, settled.first()) {
+            self.seen.insert(first.object.key(), live);
+        }
         self.findings.extend(settled.into_iter().map(|finding| (place, finding)));
         if let Some(count) = &mut self.from_newest {
             *count += outcome.from_newest;

@@ -6,11 +6,14 @@ mod cli;
 mod cluster;
 mod complete;
 mod config;
+mod correct;
 mod drift;
 mod env;
 mod error;
 mod files;
+mod helm;
 mod inspector;
+mod interrupt;
 mod ledger;
 mod links;
 mod man;
@@ -85,6 +88,7 @@ fn drive(argv: Vec<OsString>, env: &Env, out: &mut dyn Write, err: &mut dyn Writ
         | Command::History
         | Command::Capture { .. }
         | Command::ConfigCheck { .. }
+        | Command::Correct(_)
         | Command::Complete(_) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Threads)?;
             let result = runtime.block_on(app::run(&config, out, err));

@@ -30,7 +30,7 @@ use crate::drift::release::{History, RecordMeta, Release, ReleaseKey, Status};
 use crate::drift::rules::{Hit, Rules, Rulings};
 use crate::drift::state::Asked;
 use crate::inspector::Inspector;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Seen};
 use crate::settings::Settings;
 use crate::task::Task;
 
@@ -45,6 +45,27 @@ const FEW: usize = 3;
 /// A release whose reading fails becomes a line of the report, never an abort of the others; trouble that leaves no verdict at all
 /// becomes an entry of `errors`. Beside the report: which ignore rules met which findings.
 pub(crate) async fn survey(inspector: &Inspector<'_>, config: &Config, now: Timestamp) -> (Report, Vec<Hit>) {
+    let Look { report, hits, .. } = look(inspector, config, now).await;
+    (report, hits)
+}
+
+/// A check, with what a correction needs beside the report.
+pub(crate) struct Look {
+    pub(crate) report: Report,
+    hits: Vec<Hit>,
+    /// Releases that were judged; only where the inspector keeps what it saw.
+    pub(crate) examined: Vec<Examined>,
+}
+
+/// What was read of one release.
+pub(crate) struct Examined {
+    pub(crate) loaded: Loaded,
+    /// Its objects with findings, as they were judged.
+    pub(crate) seen: Seen,
+}
+
+/// The same check, with what was seen where the inspector keeps it.
+pub(crate) async fn look(inspector: &Inspector<'_>, config: &Config, now: Timestamp) -> Look {
     let found = Survey::new(inspector, config, now).run().await;
     let report = Report {
         cluster: inspector.cluster.info().await,
@@ -54,7 +75,7 @@ pub(crate) async fn survey(inspector: &Inspector<'_>, config: &Config, now: Time
         notices: found.notices,
         errors: found.errors,
     };
-    (report, found.hits)
+    Look { report, hits: found.hits, examined: found.examined }
 }
 
 struct Survey<'a> {
@@ -73,6 +94,7 @@ struct Found {
     releases: Vec<ReleaseReport>,
     notices: Vec<Notice>,
     errors: Vec<Trouble>,
+    examined: Vec<Examined>,
     /// Ignore rules that met a finding.
     hits: Vec<Hit>,
 }
@@ -177,6 +199,10 @@ impl<'a> Survey<'a> {
         found.releases.extend(closed);
         for mut case in cases {
             found.hits.append(&mut case.ledger.hits);
+            if self.inspector.keep {
+                let seen = std::mem::take(&mut case.ledger.seen);
+                found.examined.push(Examined { loaded: case.loaded.clone(), seen });
+            }
             found.releases.extend(case.report(self.scope.storage, self.show_all));
         }
     }

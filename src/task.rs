@@ -48,6 +48,8 @@ pub(crate) struct Outcome {
     pub(crate) hits: Vec<Hit>,
     /// What the live object tells about pods that run with old configuration.
     pub(crate) sighting: Option<Sighting>,
+    /// The object that was judged, where it is kept to be corrected.
+    pub(crate) live: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ impl Task {
             None => 0,
         };
         let sighting = stale::sighting(&self.object, live);
-        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new(), sighting }
+        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new(), sighting, live: None }
     }
 
     fn circumstances<'a>(&'a self, upgrade: Option<Option<&'a Value>>, failed: &'a [&'a Value]) -> Circumstances<'a> {
@@ -180,6 +182,7 @@ impl Task {
                 from_newest: 0,
                 hits: Vec::new(),
                 sighting: None,
+                live: None,
             };
         }
         let upgrade = self.upgrade.as_ref().map(Option::as_ref);
@@ -192,6 +195,7 @@ impl Task {
             from_newest,
             hits: Vec::new(),
             sighting: None,
+            live: None,
         }
     }
 
@@ -204,6 +208,7 @@ impl Task {
             from_newest: 0,
             hits: Vec::new(),
             sighting: None,
+            live: None,
         }
     }
 
@@ -227,6 +232,7 @@ impl Task {
             from_newest: 0,
             hits: Vec::new(),
             sighting: None,
+            live: None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! One way to ask the API server: a GET of a path. Live, recorded or replayed; nothing else in the program reads from a cluster.
+//! One way to ask the API server: a GET of a path. Live, recorded or replayed; nothing else in the program reads from a cluster. And one
+//! way to send it something, for `patch.rs` and the dry run alone.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -70,6 +71,47 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Of one answer, unpacked. The API server's largest pages are far below.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
+/// What is sent to the server: a request with a body.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Sending {
+    pub(super) method: http::Method,
+    /// As in [`Get`].
+    pub(super) path: String,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+/// Without the body, which may be a Secret's.
+impl std::fmt::Debug for Sending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sending").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+
+enum Request<'a> {
+    Read(&'a Get),
+    Send(&'a Sending),
+}
+
+impl Request<'_> {
+    fn path(&self) -> &str {
+        match self {
+            Self::Read(get) => &get.path,
+            Self::Send(sending) => &sending.path,
+        }
+    }
+
+    fn method(&self) -> http::Method {
+        match self {
+            Self::Read(_) => http::Method::GET,
+            Self::Send(sending) => sending.method.clone(),
+        }
+    }
+}
+
 /// The way to one cluster; cheap to clone. Answers are whole bodies, already unzipped.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -114,7 +156,7 @@ impl Client {
     /// The server's answer to a successful read. Bounded in time, and tried again where that may help.
     pub(crate) async fn get(&self, get: &Get) -> Result<Vec<u8>, ReadError> {
         let answer = match &self.source {
-            Source::Live(live) => live.ask(get, None).await?,
+            Source::Live(live) => live.ask(&Request::Read(get)).await?,
             Source::Replay(bundle) => bundle.answer(get)?,
         };
         if let Some(recorder) = &self.recorder {
@@ -123,14 +165,15 @@ impl Client {
         answer.read(&get.path)
     }
 
-    /// What the server would store if `manifest` were applied by `path`: it runs defaults and admission, and stores nothing.
+    /// Sends what is no GET: the server's answer, whatever it stores. Tried again like a read, so it must be such that a second time
+    /// does no harm: bound to a state of the object, or an apply.
+    ///
     /// Not recorded: a capture holds what was read.
-    pub(super) async fn dry_run(&self, path: &str, manifest: Vec<u8>) -> Result<Vec<u8>, ReadError> {
+    pub(super) async fn send(&self, sending: &Sending) -> Result<Vec<u8>, ReadError> {
         let Source::Live(live) = &self.source else {
-            return Err(ReadError::NotCaptured("a dry run".to_owned()));
+            return Err(ReadError::NotCaptured(format!("an answer to {}", sending.method)));
         };
-        let get = Get { path: path.to_owned(), accept: JSON, compress: false };
-        live.ask(&get, Some(&manifest)).await?.read(path)
+        live.ask(&Request::Send(sending)).await?.read(&sending.path)
     }
 
     /// Name of the kubeconfig context; `None` in-cluster and with a server alone.
@@ -238,11 +281,11 @@ impl Live {
     }
 
     /// Asks until there is an answer worth having: a server that is busy or just restarting is asked again, `TRIES` times in all.
-    async fn ask(&self, get: &Get, apply: Option<&[u8]>) -> Result<Answer, ReadError> {
+    async fn ask(&self, request: &Request<'_>) -> Result<Answer, ReadError> {
         let mut wait = FIRST_WAIT;
         let mut tries = 1;
         loop {
-            let reply = self.once(get, apply).await;
+            let reply = self.once(request).await;
             let pause = match &reply {
                 Ok(Reply { answer, retry_after }) if is_passing(answer.status) => retry_after.unwrap_or(wait),
                 Err(Fault::Cut(_)) => wait,
@@ -255,21 +298,21 @@ impl Live {
                     Err(Fault::Cut(reason)) => Err(ReadError::Unreachable(reason)),
                 };
             }
-            debug!(path = %get.path, tries, pause = ?pause, "asking again");
+            debug!(path = request.path(), tries, pause = ?pause, "asking again");
             tokio::time::sleep(pause).await;
             wait *= 2;
             tries += 1;
         }
     }
 
-    async fn once(&self, get: &Get, apply: Option<&[u8]>) -> Result<Reply, Fault> {
+    async fn once(&self, request: &Request<'_>) -> Result<Reply, Fault> {
         let Ok(_slot) = self.slots.acquire().await else {
             return Err(Fault::Final(ReadError::Unreachable("the client is closed".to_owned())));
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
         let started = std::time::Instant::now();
-        let exchange = self.exchange(get, apply);
-        let method = if apply.is_some() { "PATCH" } else { "GET" };
+        let exchange = self.exchange(request);
+        let (method, path) = (request.method(), request.path());
         let reply = if self.timeout.is_zero() || self.timeout == Duration::MAX {
             exchange.await
         } else {
@@ -279,9 +322,9 @@ impl Live {
         let elapsed = started.elapsed();
         match &reply {
             Ok(reply) => {
-                debug!(path = %get.path, status = reply.answer.status, bytes = reply.answer.body.len(), ?elapsed, "{method}")
+                debug!(path, status = reply.answer.status, bytes = reply.answer.body.len(), ?elapsed, "{method}")
             }
-            Err(fault) => debug!(path = %get.path, ?fault, ?elapsed, "{method} failed"),
+            Err(fault) => debug!(path, ?fault, ?elapsed, "{method} failed"),
         }
         reply
     }
@@ -292,19 +335,25 @@ impl Live {
         ReadError::Timeout(format!("{limit} from {}: is it overloaded? (see --request-timeout)", self.place.server))
     }
 
-    async fn exchange(&self, get: &Get, apply: Option<&[u8]>) -> Result<Reply, Fault> {
-        let mut request = match apply {
-            Some(_) => {
-                http::Request::patch(&get.path).header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+    async fn exchange(&self, request: &Request<'_>) -> Result<Reply, Fault> {
+        let path = request.path();
+        let builder = http::Request::builder().method(request.method()).uri(path);
+        let (builder, body) = match request {
+            Request::Read(get) => {
+                let builder = builder.header(http::header::ACCEPT, get.accept);
+                let packed = get.compress.then_some("gzip");
+                let builder = packed
+                    .into_iter()
+                    .fold(builder, |builder, gzip| builder.header(http::header::ACCEPT_ENCODING, gzip));
+                (builder, kube::client::Body::empty())
             }
-            None => http::Request::get(&get.path),
-        }
-        .header(http::header::ACCEPT, get.accept);
-        if get.compress {
-            request = request.header(http::header::ACCEPT_ENCODING, "gzip");
-        }
-        let body = apply.map_or_else(kube::client::Body::empty, |manifest| manifest.to_vec().into());
-        let request = request.body(body).map_err(|error| malformed(&get.path, &error))?;
+            Request::Send(sending) => {
+                let builder =
+                    builder.header(http::header::ACCEPT, JSON).header(http::header::CONTENT_TYPE, sending.content_type);
+                (builder, sending.body.clone().into())
+            }
+        };
+        let request = builder.body(body).map_err(|error| malformed(path, &error))?;
         let answer = self.http.send(request).await.map_err(|error| self.place.explain(&error))?;
         let (parts, body) = answer.into_parts();
         let status = parts.status.as_u16();
@@ -318,7 +367,7 @@ impl Live {
             .ok()
             .map(|seconds| Duration::from_secs(seconds).clamp(FIRST_WAIT, LONGEST_WAIT));
         let body = self.body(body).await?;
-        let body = if packed { unzip(&body).map_err(|error| malformed(&get.path, &error))? } else { body };
+        let body = if packed { unzip(&body).map_err(|error| malformed(path, &error))? } else { body };
         if page && status < 400 {
             return Err(Fault::Final(ReadError::Malformed(format!(
                 "{} answers with a web page: is it an API server?",

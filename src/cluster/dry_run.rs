@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Cluster;
-use super::client::{Get, JSON, ReadError};
+use super::client::{APPLY, Get, JSON, ReadError, Sending};
 use super::listing::malformed;
 use super::path::{self, Query};
 use crate::drift::live::Served;
@@ -31,7 +31,9 @@ impl Cluster {
             map.insert("apiVersion".to_owned(), served.gvk.api_version().into());
             map.insert("kind".to_owned(), served.gvk.kind.as_str().into());
         }
-        let answer = self.client.dry_run(&query.path(), manifest.to_string().into_bytes()).await?;
+        let body = manifest.to_string().into_bytes();
+        let sending = Sending { method: http::Method::PATCH, path: query.path(), content_type: APPLY, body };
+        let answer = self.client.send(&sending).await?;
         serde_json::from_slice(&answer).map_err(|error| malformed(&served.plural, &error))
     }
 

@@ -14,6 +14,7 @@ mod namespaces;
 pub(crate) mod observe;
 pub(crate) mod openapi;
 pub(crate) mod owned;
+pub(crate) mod patch;
 mod path;
 mod proxy;
 mod question;

@@ -754,7 +754,7 @@ fn fix(verdict: Verdict, change: Change, gvk: &Gvk, path: &FieldPath, circumstan
 }
 
 /// Groups whose types Helm has compiled in; of others it patches old manifest to new, which repairs nothing (helm.md §4.2).
-fn is_built_in(gvk: &Gvk) -> bool {
+pub(super) fn is_built_in(gvk: &Gvk) -> bool {
     matches!(gvk.group.as_str(), "" | "apps" | "batch" | "autoscaling" | "policy" | "extensions") || {
         let of_kubernetes = [
             "admissionregistration.k8s.io",

@@ -159,6 +159,13 @@ pub(crate) fn same_quantity(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Whether one quantity is less than another; `None`: one of them is no quantity, or they are too far apart to tell.
+pub(crate) fn is_less(a: &Value, b: &Value) -> Option<bool> {
+    let (a, b) = (Quantity::parse(&scalar_text(a)?)?, Quantity::parse(&scalar_text(b)?)?);
+    let (left, right) = (a.scaled(&b)?, b.scaled(&a)?);
+    Some(if a.negative { -left } else { left } < if b.negative { -right } else { right })
+}
+
 /// An amount, exact: `digits` · 10^`ten` · 2^`two`.
 ///
 /// Source: kubernetes/apimachinery `pkg/api/resource/quantity.go`.
@@ -265,6 +272,20 @@ mod tests {
         {
             assert!(!same(&Shape::Quantity, &json!(a), &json!(b)), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn less_is_told_by_amount() {
+        for (a, b, less) in [
+            ("1Gi", "2Gi", true),
+            ("1024Mi", "1Gi", false),
+            ("1G", "1Gi", true),
+            ("2Gi", "500M", false),
+            ("-1", "1m", true),
+        ] {
+            assert_eq!(is_less(&json!(a), &json!(b)), Some(less), "{a} {b}");
+        }
+        assert_eq!(is_less(&json!("x"), &json!("1")), None);
     }
 
     #[test]

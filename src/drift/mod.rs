@@ -2,6 +2,7 @@
 
 pub(crate) mod applier;
 pub(crate) mod autoscaler;
+pub(crate) mod chart;
 pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod coverage;
@@ -16,11 +17,16 @@ pub(crate) mod mask;
 pub(crate) mod name;
 pub(crate) mod object;
 pub(crate) mod opinion;
+pub(crate) mod outcome;
 pub(crate) mod owners;
 pub(crate) mod pattern;
 pub(crate) mod payload;
+pub(crate) mod plan;
 pub(crate) mod policy;
+pub(crate) mod refusal;
 pub(crate) mod release;
+pub(crate) mod rendering;
+pub(crate) mod repair;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod security;

@@ -110,6 +110,13 @@ fn foreign(record: &RecordMeta, label: &str) -> Option<String> {
     Some(if owners.is_empty() { "somebody unknown".to_owned() } else { owners.join(" and ") })
 }
 
+/// Whether a release's notices say that Flux runs it ([`about_flux`]); a stranger's HelmRelease does not.
+pub(crate) fn is_run_by_flux(notices: &[Notice]) -> bool {
+    notices.iter().any(|notice| notice.reason == NoticeReason::FluxMode && notice.message.contains(MANAGES))
+}
+
+const MANAGES: &str = "manages the release";
+
 /// A HelmRelease of another namespace that names the release and has nothing to show for it.
 pub(crate) fn about_stranger(one: &HelmRelease) -> Notice {
     Notice {
@@ -130,7 +137,7 @@ fn about_flux(one: &HelmRelease) -> Vec<Notice> {
         object: None,
         reason: NoticeReason::FluxMode,
         message: format!(
-            "{who} manages the release; its own drift detection is {}{}",
+            "{who} {MANAGES}; its own drift detection is {}{}",
             one.mode,
             if one.suspended { ", and it is suspended" } else { "" }
         ),

@@ -51,7 +51,7 @@ pub(super) fn write_yaml(out: &mut dyn Write, document: &impl Serialize) -> io::
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct DriftReport<'a> {
+pub(super) struct DriftReport<'a> {
     api_version: &'static str,
     kind: &'static str,
     program: &'static str,
@@ -125,7 +125,7 @@ struct JsonCounts {
 }
 
 #[derive(Serialize)]
-struct JsonObject<'a> {
+pub(super) struct JsonObject<'a> {
     group: &'a str,
     version: &'a str,
     kind: &'a str,
@@ -142,7 +142,7 @@ struct JsonManager<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonFinding<'a> {
+pub(super) struct JsonFinding<'a> {
     object: JsonObject<'a>,
     source: Option<&'a str>,
     change: &'static str,
@@ -182,7 +182,7 @@ pub(super) struct JsonError<'a> {
 }
 
 impl<'a> DriftReport<'a> {
-    fn new(report: &'a Report) -> Self {
+    pub(super) fn new(report: &'a Report) -> Self {
         Self {
             api_version: API_VERSION,
             kind: "DriftReport",
@@ -271,7 +271,7 @@ impl JsonCounts {
 }
 
 impl<'a> JsonObject<'a> {
-    fn new(object: &'a ObjectRef) -> Self {
+    pub(super) fn new(object: &'a ObjectRef) -> Self {
         Self {
             group: &object.gvk.group,
             version: &object.gvk.version,
@@ -294,7 +294,7 @@ impl<'a> JsonManager<'a> {
 }
 
 impl<'a> JsonFinding<'a> {
-    fn new(finding: &'a Finding) -> Self {
+    pub(super) fn new(finding: &'a Finding) -> Self {
         let masked = [&finding.desired, &finding.live].iter().any(|side| matches!(side, Shown::Masked { .. }));
         // Masked is a matter of the finding: where one side is masked, neither is shown.
         let value = |side: &'a Shown| match side {

@@ -7,6 +7,8 @@ mod history;
 mod json;
 mod line;
 mod name;
+mod plan;
+mod plan_json;
 mod progress;
 pub(crate) mod rules;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use crate::config::Format;
 use crate::drift::distance::HistoryReport;
 use crate::drift::finding::{Report, Trouble};
 
+pub(crate) use plan::Paper;
 pub(crate) use progress::Progress;
 
 /// How to print; settled by the caller, who alone knows flags, environment and terminal.

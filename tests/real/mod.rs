@@ -3,6 +3,8 @@
 mod cases;
 mod configuration;
 mod corpus;
+mod correct;
+mod correct_failures;
 mod history;
 mod install;
 mod mutation;

@@ -13,6 +13,8 @@ pub(crate) mod mutations;
 pub(crate) mod namespace;
 pub(crate) mod oracle;
 pub(crate) mod process;
+pub(crate) mod proxy;
+pub(crate) mod record;
 pub(crate) mod release;
 pub(crate) mod rewind;
 pub(crate) mod types;

@@ -1,0 +1,157 @@
+//! The one file that changes objects of the cluster. Knows nothing of why, or whether somebody agreed to it.
+//!
+//! Everything sent is either bound to the state of the object that was judged (uid and resourceVersion), so that a newer one is a
+//! conflict, or creates what is not there. A second time does no harm.
+
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::client::{APPLY, JSON, JSON_PATCH, ReadError, Sending};
+use super::path::{self, Query};
+use crate::drift::live::Served;
+use crate::drift::object::ObjectRef;
+use crate::drift::repair;
+
+/// The field manager of what is not written in Helm's name.
+const MANAGER: &str = "helm-drift";
+
+/// Why an object was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ChangeError {
+    /// It is not any more what it was when it was judged, or is there already, or is gone.
+    #[error("it changed meanwhile: {0}")]
+    Conflict(String),
+    /// The server understood, and will not: an immutable field, a webhook, a quota.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Forbidden(String),
+    /// Whether it was changed is not known.
+    #[error("{0}")]
+    Unanswered(String),
+}
+
+/// What becomes of what an object owns when it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependents {
+    Go,
+    Stay,
+}
+
+impl Cluster {
+    /// Applies a whole object server-side under Helm's name, forced, so that the next `helm upgrade` meets no conflict with us.
+    ///
+    /// `body`: from [`repair::bound`], or [`repair::anew`] to create it.
+    pub(crate) async fn apply(
+        &self,
+        served: &Served,
+        object: &ObjectRef,
+        body: &Value,
+        manager: &str,
+    ) -> Result<(), ChangeError> {
+        let query = Query::new(&object_path(served, object)?)
+            .with("fieldManager", manager)
+            .with("force", "true")
+            .with("fieldValidation", "Ignore");
+        self.change(http::Method::PATCH, query, APPLY, &typed(served, body)).await
+    }
+
+    /// Sends a JSON patch of [`repair::json_patch`].
+    pub(crate) async fn patch(
+        &self,
+        served: &Served,
+        object: &ObjectRef,
+        operations: Vec<Value>,
+    ) -> Result<(), ChangeError> {
+        let query = Query::new(&object_path(served, object)?).with("fieldManager", MANAGER);
+        self.change(http::Method::PATCH, query, JSON_PATCH, &Value::Array(operations)).await
+    }
+
+    /// Gives up what this program owns of an object after [`Cluster::patch`]: where that is nobody's, Helm meets no conflict. Best effort;
+    /// what changes the object meanwhile is looked at again.
+    pub(crate) async fn disown(&self, served: &Served, object: &ObjectRef) -> Result<(), ChangeError> {
+        const TURNS: usize = 5;
+        let mut problem = ChangeError::Conflict(String::new());
+        for _ in 0..TURNS {
+            let live = self.object(served, object).await.map_err(change_error)?;
+            let Some(operations) = repair::disown(&live, MANAGER) else { return Ok(()) };
+            match self.patch(served, object, operations).await {
+                Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => problem = error,
+                done => return done,
+            }
+        }
+        Err(problem)
+    }
+
+    /// Creates an object as client-side Helm would; it must not be there.
+    pub(crate) async fn create(&self, served: &Served, object: &ObjectRef, body: &Value) -> Result<(), ChangeError> {
+        object_path(served, object)?;
+        let query = Query::new(&path::collection(served, object.namespace.as_deref()))
+            .with("fieldManager", MANAGER)
+            .with("fieldValidation", "Ignore");
+        self.change(http::Method::POST, query, JSON, &typed(served, body)).await
+    }
+
+    /// Asks for the deletion of exactly this object, in this state; it may take its time.
+    pub(crate) async fn delete(
+        &self,
+        served: &Served,
+        object: &ObjectRef,
+        live: &Value,
+        dependents: Dependents,
+    ) -> Result<(), ChangeError> {
+        let bound = repair::bound(&json!({"metadata": {}}), live);
+        let policy = match dependents {
+            Dependents::Go => "Background",
+            Dependents::Stay => "Orphan",
+        };
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": bound.get("metadata"),
+        });
+        let query = Query::new(&object_path(served, object)?);
+        self.change(http::Method::DELETE, query, JSON, &options).await
+    }
+
+    async fn change(
+        &self,
+        method: http::Method,
+        query: Query,
+        content_type: &'static str,
+        body: &Value,
+    ) -> Result<(), ChangeError> {
+        let sending = Sending { method, path: query.path(), content_type, body: body.to_string().into_bytes() };
+        self.client.send(&sending).await.map(drop).map_err(change_error)
+    }
+}
+
+fn object_path(served: &Served, object: &ObjectRef) -> Result<String, ChangeError> {
+    let path = path::object(served, object.namespace.as_deref(), &object.name);
+    path.ok_or_else(|| ChangeError::Refused(format!("no object can be called {:?}", object.name)))
+}
+
+/// In the version that it is sent in.
+fn typed(served: &Served, body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(map) = body.as_object_mut() {
+        map.insert("apiVersion".to_owned(), served.gvk.api_version().into());
+        map.insert("kind".to_owned(), served.gvk.kind.as_str().into());
+    }
+    body
+}
+
+fn change_error(error: ReadError) -> ChangeError {
+    let text = error.to_string();
+    match error {
+        ReadError::Forbidden(_) | ReadError::Unauthorized(_) => ChangeError::Forbidden(text),
+        ReadError::NotFound(_) | ReadError::Gone(_) => ChangeError::Conflict(text),
+        ReadError::Status { status: 409, message } => ChangeError::Conflict(message),
+        // Also a JSON patch whose test failed.
+        ReadError::Status { status: 422, message } if message.contains("testing") => ChangeError::Conflict(message),
+        ReadError::Status { status: 400..=499, message } => ChangeError::Refused(message),
+        ReadError::Status { .. }
+        | ReadError::Timeout(_)
+        | ReadError::Unreachable(_)
+        | ReadError::Malformed(_)
+        | ReadError::NotCaptured(_) => ChangeError::Unanswered(text),
+    }
+}

@@ -1,0 +1,116 @@
+//! What came of a correction: each step's result, and what came back at once. Data alone.
+
+use super::finding::{Finding, Report, Verdict};
+use super::object::{ObjectKey, ObjectRef};
+use super::plan::{Action, Plan};
+use super::refusal::Refusal;
+use super::release::ReleaseKey;
+
+/// What is to be done about one release.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Planned {
+    pub(crate) release: ReleaseKey,
+    pub(crate) decision: Decision,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Decision {
+    Correct(Box<Plan>),
+    /// Nothing drifted.
+    Leave,
+    Refuse(Refusal),
+}
+
+impl Planned {
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        match &self.decision {
+            Decision::Correct(plan) => Some(plan),
+            Decision::Leave | Decision::Refuse(_) => None,
+        }
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.decision, Decision::Refuse(_))
+    }
+}
+
+/// One step, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StepOutcome {
+    pub(crate) release: ReleaseKey,
+    pub(crate) action: Action,
+    pub(crate) result: StepResult,
+    /// What it was to repair.
+    pub(crate) findings: Vec<Finding>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StepResult {
+    /// With what there is to say about it, often nothing.
+    Done(Option<String>),
+    /// Why, and what state that leaves.
+    Failed(String),
+    /// It was not begun; why.
+    Skipped(String),
+}
+
+/// A field that is not what it was set to a moment ago.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Back {
+    pub(crate) release: ReleaseKey,
+    pub(crate) object: ObjectRef,
+    pub(crate) path: Option<String>,
+    /// Who holds it now; `None`: nobody.
+    pub(crate) writer: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) planned: Vec<Planned>,
+    /// The file that holds what was there before.
+    pub(crate) evidence: Option<String>,
+    pub(crate) steps: Vec<StepOutcome>,
+    pub(crate) back: Vec<Back>,
+    /// The check afterwards.
+    pub(crate) report: Report,
+}
+
+impl Outcome {
+    /// 2 when something was refused or failed, else the verdict of the last check.
+    pub(crate) fn exit_code(&self) -> u8 {
+        let incomplete = self.planned.iter().any(Planned::is_refused)
+            || self.steps.iter().any(|step| !matches!(step.result, StepResult::Done(_)));
+        if incomplete { 2 } else { self.report.exit_code() }
+    }
+}
+
+/// What the last check finds where a step was done.
+pub(crate) fn back(steps: &[StepOutcome], report: &Report) -> Vec<Back> {
+    let done = steps.iter().filter(|step| matches!(step.result, StepResult::Done(_)));
+    let mut back = Vec::new();
+    for step in done {
+        let now = report
+            .releases
+            .iter()
+            .filter(|release| release.name == step.release.name && release.namespace == step.release.namespace)
+            .flat_map(|release| &release.findings)
+            .filter(|finding| finding.verdict == Verdict::Drift);
+        for finding in now {
+            if step.findings.iter().any(|repaired| is_same(repaired, finding)) {
+                back.push(Back {
+                    release: step.release.clone(),
+                    object: finding.object.clone(),
+                    path: finding.path.as_ref().map(ToString::to_string),
+                    writer: finding.manager.as_ref().map(|manager| manager.name.clone()),
+                });
+            }
+        }
+    }
+    back
+}
+
+/// The same place of the same object, whatever is there now.
+pub(crate) fn is_same(a: &Finding, b: &Finding) -> bool {
+    let key = |finding: &Finding| -> ObjectKey { finding.object.key() };
+    key(a) == key(b) && a.path == b.path
+}

@@ -1,0 +1,646 @@
+//! How a release gets back to what Helm says: a report and what the user allows -> a [`Plan`] of steps, or a [`Refusal`]. Pure data:
+//! nothing here knows how a step is carried out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::equal;
+use super::finding::{
+    ApplyMethod, Cause, Change, Finding, Fix, Mode, NoticeReason, Reason, ReleaseReport, Shown, Verdict,
+};
+use super::object::{FieldPath, Gvk, ObjectKey, ObjectRef, Segment};
+use super::policy;
+use super::refusal::Refusal;
+use super::release::ReleaseKey;
+
+/// How a release is corrected (design.md §11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// An atomic `helm upgrade` to the very manifest that is stored.
+    Upgrade,
+    /// `helm rollback` to the current revision: needs no chart, and is not atomic.
+    Reapply,
+    /// Finding by finding, through the API.
+    Patch,
+}
+
+impl Method {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Reapply => "reapply",
+            Self::Patch => "patch",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HelmVersion {
+    pub(crate) major: u64,
+    pub(crate) minor: u64,
+    pub(crate) patch: u64,
+}
+
+impl fmt::Display for HelmVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// `Kind/name` or `Kind.group/name`, as typed after `--recreate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) kind: String,
+    pub(crate) group: Option<String>,
+    pub(crate) name: String,
+}
+
+impl Named {
+    pub(crate) fn names(&self, object: &ObjectRef) -> bool {
+        self.kind.eq_ignore_ascii_case(&object.gvk.kind)
+            && self.group.as_ref().is_none_or(|group| *group == object.gvk.group)
+            && self.name == object.name
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.group {
+            Some(group) => write!(f, "{}.{group}/{}", self.kind, self.name),
+            None => write!(f, "{}/{}", self.kind, self.name),
+        }
+    }
+}
+
+/// What becomes of secret values that a correction overwrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OldSecrets {
+    /// The evidence holds them.
+    Kept,
+    /// The user gave them up.
+    GivenUp,
+    Lost,
+}
+
+/// What the user wants and allows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wishes {
+    /// `None`: [`Method::Upgrade`].
+    pub(crate) method: Option<Method>,
+    pub(crate) chart_given: bool,
+    pub(crate) run_hooks: bool,
+    /// Upgrade or re-apply even where that resets what is expected or ignored.
+    pub(crate) reset_ignored: bool,
+    pub(crate) remove_added: bool,
+    pub(crate) recreate: Vec<Named>,
+    pub(crate) partial: bool,
+    pub(crate) old_secrets: OldSecrets,
+}
+
+/// What is known of a release beside its report.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    /// Managers that wrote the newest record's payload.
+    pub(crate) record_writers: Vec<String>,
+    pub(crate) has_subcharts: bool,
+    /// Of the judged revision: `pre-upgrade Job/migrate`.
+    pub(crate) hooks: Vec<String>,
+    /// Of the newest record's payload, as stored.
+    pub(crate) record_bytes: usize,
+    /// A revision that another one would prune, though it is the last whose manifest differs.
+    pub(crate) prunes: Option<u64>,
+    /// Some object's apiVersion differs between Helm's base and the judged revision.
+    pub(crate) moved_versions: bool,
+    /// The helm that would be run, or why there is none.
+    pub(crate) helm: Result<HelmVersion, String>,
+    /// Objects of kinds that the cluster does not serve, or not in the manifest's version: Helm stops at these.
+    pub(crate) unbuildable: Option<String>,
+    pub(crate) unserved: BTreeSet<ObjectKey>,
+    /// An object whose desired values are tokens of a masked capture.
+    pub(crate) masked: Option<ObjectRef>,
+    /// What was corrected before, by object and path, with the writer that was overruled and when.
+    pub(crate) before: BTreeMap<(ObjectKey, Option<String>), (String, Timestamp)>,
+}
+
+/// One thing to do. Every finding in it is in sync once it is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) findings: Vec<Finding>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Deleted and created again: what is lost by that, in words.
+    Recreate {
+        object: ObjectRef,
+        lost: &'static str,
+    },
+    Upgrade,
+    Reapply,
+    Create(ObjectRef),
+    Patch(ObjectRef),
+    RemoveAdded(ObjectRef),
+}
+
+impl Action {
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Recreate { .. } => "recreate",
+            Self::Upgrade => "upgrade",
+            Self::Reapply => "reapply",
+            Self::Create(_) => "create",
+            Self::Patch(_) => "patch",
+            Self::RemoveAdded(_) => "remove-added",
+        }
+    }
+
+    /// `None`: it is about the release as a whole.
+    pub(crate) fn object(&self) -> Option<&ObjectRef> {
+        match self {
+            Self::Recreate { object, .. } | Self::Create(object) | Self::Patch(object) | Self::RemoveAdded(object) => {
+                Some(object)
+            }
+            Self::Upgrade | Self::Reapply => None,
+        }
+    }
+
+    pub(crate) fn is_helm(&self) -> bool {
+        matches!(self, Self::Upgrade | Self::Reapply)
+    }
+}
+
+/// Drift that the plan leaves, and what it would take.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Left {
+    pub(crate) finding: Finding,
+    pub(crate) needs: String,
+}
+
+/// The same field back after it was corrected before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fight {
+    pub(crate) object: ObjectRef,
+    pub(crate) path: Option<String>,
+    /// Who sets it; `None`: nobody owns it.
+    pub(crate) writer: Option<String>,
+    /// When it was corrected before.
+    pub(crate) corrected: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) release: ReleaseKey,
+    pub(crate) revision: u64,
+    /// The revision that is gone back to.
+    pub(crate) judged: u64,
+    pub(crate) apply_method: ApplyMethod,
+    pub(crate) method: Method,
+    /// Why it is not the method that was asked for.
+    pub(crate) because: Option<String>,
+    /// In the order in which they are done. Empty: there is nothing that could be.
+    pub(crate) steps: Vec<Step>,
+    pub(crate) left: Vec<Left>,
+    /// Expected and ignored findings that an upgrade resets: with `resets` they are reset, without they stay.
+    pub(crate) collateral: Vec<Finding>,
+    pub(crate) resets: bool,
+    pub(crate) hooks: Vec<String>,
+    pub(crate) runs_hooks: bool,
+    pub(crate) fights: Vec<Fight>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Plan {
+    pub(crate) fn uses_helm(&self) -> bool {
+        self.steps.iter().any(|step| step.action.is_helm())
+    }
+}
+
+/// Of a record, whose payload a Secret can hold 1 MiB of: beyond this another revision may not fit.
+const LARGE: usize = 1_000_000;
+
+/// Plans the correction of one release. `None`: nothing drifted.
+pub(crate) fn plan(report: &ReleaseReport, ground: &Ground, wishes: &Wishes) -> Result<Option<Plan>, Refusal> {
+    refuse_state(report)?;
+    let drift: Vec<&Finding> = with_verdict(report, Verdict::Drift).collect();
+    if drift.is_empty() && with_verdict(report, Verdict::Unverified).next().is_none() {
+        return Ok(None);
+    }
+    refuse_owner(report, ground)?;
+    refuse_unverified(report, wishes)?;
+    if let Some(object) = &ground.masked {
+        return Err(Refusal::Masked { object: object.clone() });
+    }
+    let wanted = wishes.method.unwrap_or(Method::Upgrade);
+    let collateral: Vec<Finding> =
+        report.findings.iter().filter(|finding| is_collateral(finding, report.apply_method)).cloned().collect();
+    let (method, because) = match wanted {
+        Method::Patch => (Method::Patch, None),
+        Method::Upgrade | Method::Reapply => match against_helm(report, ground, wishes, &collateral) {
+            Some(because) => (Method::Patch, Some(because)),
+            None => (wanted, None),
+        },
+    };
+    let mut plan = Plan {
+        release: ReleaseKey { namespace: report.namespace.clone(), name: report.name.clone() },
+        revision: report.revision.unwrap_or_default(),
+        judged: report.judged_revision.or(report.revision).unwrap_or_default(),
+        apply_method: report.apply_method.unwrap_or_default(),
+        method,
+        because,
+        steps: Vec::new(),
+        left: Vec::new(),
+        collateral,
+        resets: method != Method::Patch && wishes.reset_ignored,
+        hooks: ground.hooks.clone(),
+        runs_hooks: wishes.run_hooks && method == Method::Upgrade,
+        fights: fights(&drift, ground),
+        notes: Vec::new(),
+    };
+    sort_out(&mut plan, &drift, ground, wishes)?;
+    refuse_helm(&plan, ground, wishes)?;
+    refuse_secret_loss(&plan, wishes)?;
+    add_notes(&mut plan, report, wishes);
+    Ok(Some(plan))
+}
+
+fn with_verdict(report: &ReleaseReport, verdict: Verdict) -> impl Iterator<Item = &Finding> {
+    report.findings.iter().filter(move |finding| finding.verdict == verdict)
+}
+
+fn refuse_state(report: &ReleaseReport) -> Result<(), Refusal> {
+    let word = match report.reason {
+        Reason::Drifted | Reason::InSync | Reason::Failed => "",
+        // Drift of a release that nothing was told about but a status that no Helm writes.
+        Reason::Unverified if report.findings.is_empty() => "Unverified",
+        Reason::Unverified => "",
+        Reason::Corrupt => "Corrupt",
+        Reason::Disabled => "Disabled",
+        Reason::PendingInstall => "PendingInstall",
+        Reason::PendingUpgrade => "PendingUpgrade",
+        Reason::PendingRollback => "PendingRollback",
+        Reason::Uninstalling => "Uninstalling",
+        Reason::Uninstalled => "Uninstalled",
+        Reason::Superseded => "Superseded",
+        Reason::RevisionMismatch => "RevisionMismatch",
+        Reason::Deleted => "Deleted",
+    };
+    if !word.is_empty() {
+        return Err(Refusal::State { reason: word, message: report.message.clone() });
+    }
+    // A status that Helm does not have stalls even a release of which nothing else could be told.
+    let unheard = report.status.as_deref().is_some_and(|status| !matches!(status, "deployed" | "failed"));
+    if unheard {
+        return Err(Refusal::State { reason: "Unverified", message: report.message.clone() });
+    }
+    let mismatch = report
+        .notices
+        .iter()
+        .find(|notice| notice.reason == NoticeReason::AlsoTrue && notice.message.starts_with("RevisionMismatch"));
+    if let Some(notice) = mismatch {
+        return Err(Refusal::State { reason: "RevisionMismatch", message: notice.message.clone() });
+    }
+    if report.suspended {
+        return Err(Refusal::Suspended);
+    }
+    if report.mode == Mode::Disabled {
+        return Err(Refusal::State { reason: "Disabled", message: report.message.clone() });
+    }
+    Ok(())
+}
+
+/// The helm command writes records under these names, by its user agent or its file's name.
+const HELMS: [&str; 4] = ["Helm", "helm", "helm3", "helm4"];
+
+fn refuse_owner(report: &ReleaseReport, ground: &Ground) -> Result<(), Refusal> {
+    let (name, namespace) = (&report.name, &report.namespace);
+    if policy::is_run_by_flux(&report.notices) {
+        return Err(Refusal::OtherController(format!(
+            "Flux runs this release, and would not know of a correction: `flux reconcile helmrelease {name} -n {namespace} --force`"
+        )));
+    }
+    let Some(other) = ground.record_writers.iter().find(|writer| !HELMS.contains(&writer.as_str())) else {
+        return match ground.record_writers.is_empty() {
+            true => Err(Refusal::NobodysRecord {
+                name: name.clone(),
+                namespace: namespace.clone(),
+                revision: report.judged_revision.or(report.revision).unwrap_or_default(),
+            }),
+            false => Ok(()),
+        };
+    };
+    Err(Refusal::OtherController(match other.as_str() {
+        "helm-controller" => format!(
+            "Flux wrote its record, and would not know of a correction: `flux reconcile helmrelease {name} -n {namespace} --force`"
+        ),
+        other if other.starts_with("terraform") => {
+            format!("Terraform wrote its record, and would not know of a correction: `terraform apply` there")
+        }
+        other => format!(
+            "{other} wrote its record, not the helm command: correct it through that, or let helm write it (`helm rollback {name} {} -n {namespace}`)",
+            report.judged_revision.or(report.revision).unwrap_or_default()
+        ),
+    }))
+}
+
+fn refuse_unverified(report: &ReleaseReport, wishes: &Wishes) -> Result<(), Refusal> {
+    let mut unverified = with_verdict(report, Verdict::Unverified);
+    let Some(first) = unverified.next() else { return Ok(()) };
+    if wishes.partial {
+        return Ok(());
+    }
+    let first = format!("{}: {}", first.object, first.note.as_deref().unwrap_or("cannot be told"));
+    Err(Refusal::Unverified { count: 1 + unverified.count(), first })
+}
+
+/// Whether Helm, when it writes the release once more, would reset what is expected or ignored. What was rewritten at admission is
+/// rewritten again, and an order that means nothing changes nothing.
+fn is_collateral(finding: &Finding, apply_method: Option<ApplyMethod>) -> bool {
+    let harmless = matches!(finding.cause, Some(Cause::Admission | Cause::Bookkeeping));
+    let is_reset = match finding.change {
+        Change::Missing => true,
+        Change::Changed | Change::Removed => {
+            apply_method == Some(ApplyMethod::ServerSide) || is_built_in(&finding.object.gvk)
+        }
+        Change::Added | Change::Unreadable | Change::Orphan => false,
+    };
+    matches!(finding.verdict, Verdict::Expected | Verdict::Ignored) && is_reset && !harmless
+}
+
+/// Groups whose types Helm has compiled in; of others a client-side Helm patches old manifest to new, which repairs nothing.
+fn is_built_in(gvk: &Gvk) -> bool {
+    super::classify::is_built_in(gvk)
+}
+
+/// Why Helm is left out of it, so that each finding is repaired by itself.
+fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collateral: &[Finding]) -> Option<String> {
+    if let Some(first) = collateral.first().filter(|_| !wishes.reset_ignored) {
+        let others = match collateral.len() {
+            1 => String::new(),
+            many => format!(" and {} more", many - 1),
+        };
+        return Some(format!(
+            "Helm would also reset {}{others}, which {} expected or ignored (--reset-ignored allows it)",
+            spot(first),
+            if collateral.len() == 1 { "is" } else { "are" }
+        ));
+    }
+    if with_verdict(report, Verdict::Unverified).next().is_some() {
+        return Some("Helm would also write what could not be told".to_owned());
+    }
+    if let Some(what) = &ground.unbuildable {
+        return Some(format!("Helm cannot apply this manifest any more: {what}"));
+    }
+    let stuck = with_verdict(report, Verdict::Drift).find(|finding| {
+        matches!(obstacle(finding), Some(Obstacle::Immutable | Obstacle::Shrinks))
+            && !wishes.recreate.iter().any(|named| named.names(&finding.object))
+    });
+    stuck.map(|finding| format!("Helm would stop at {}, which the server lets nobody change in place", spot(finding)))
+}
+
+/// `Deployment/api .spec.replicas`
+pub(crate) fn spot(finding: &Finding) -> String {
+    match &finding.path {
+        Some(path) => format!("{} {path}", finding.object),
+        None => finding.object.to_string(),
+    }
+}
+
+/// Why a finding is not simply overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    Immutable,
+    /// A claim cannot ask for less than it has.
+    Shrinks,
+}
+
+fn obstacle(finding: &Finding) -> Option<Obstacle> {
+    if is_claim(finding) && finding.change == Change::Changed && in_requests(finding) {
+        let larger = match (&finding.desired, &finding.live) {
+            (Shown::Plain(desired), Shown::Plain(live)) => equal::is_less(desired, live).unwrap_or(true),
+            _ => true,
+        };
+        return larger.then_some(Obstacle::Shrinks);
+    }
+    (finding.fix == Fix::Recreate).then_some(Obstacle::Immutable)
+}
+
+fn is_claim(finding: &Finding) -> bool {
+    finding.object.gvk.group.is_empty() && finding.object.gvk.kind == "PersistentVolumeClaim"
+}
+
+fn in_requests(finding: &Finding) -> bool {
+    finding
+        .path
+        .as_ref()
+        .is_some_and(|path| path.starts_with(&FieldPath::of_fields(&["spec", "resources", "requests"])))
+}
+
+/// Puts each finding into a step, or among what is left.
+fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishes) -> Result<(), Refusal> {
+    let mut recreated: Vec<Step> = Vec::new();
+    let mut by_helm: Vec<Finding> = Vec::new();
+    let mut patched: Vec<Step> = Vec::new();
+    let mut removed: Vec<Step> = Vec::new();
+    let to_recreate: BTreeSet<ObjectKey> = drift
+        .iter()
+        .filter(|finding| obstacle(finding) == Some(Obstacle::Immutable))
+        .filter(|finding| wishes.recreate.iter().any(|named| named.names(&finding.object)))
+        .map(|finding| finding.object.key())
+        .collect();
+    for finding in drift {
+        let object = &finding.object;
+        if ground.unserved.contains(&object.key()) {
+            plan.left.push(left(finding, "the cluster does not serve its kind: define that first".to_owned()));
+            continue;
+        }
+        if to_recreate.contains(&object.key()) {
+            let lost = lost(&object.gvk).map_err(|why| Refusal::NeverRecreated { object: object.clone(), why })?;
+            add(&mut recreated, Action::Recreate { object: object.clone(), lost }, finding);
+            continue;
+        }
+        match obstacle(finding) {
+            Some(Obstacle::Immutable) => {
+                let needs = match lost(&object.gvk) {
+                    Ok(_) => format!("--recreate {object}: the server lets nobody change it in place"),
+                    Err(why) => format!("a change by hand: the server lets nobody change it in place, and {why}"),
+                };
+                plan.left.push(left(finding, needs));
+                continue;
+            }
+            Some(Obstacle::Shrinks) => {
+                plan.left.push(left(finding, "a larger request in the chart: a claim cannot shrink".to_owned()));
+                continue;
+            }
+            None => {}
+        }
+        match finding.change {
+            Change::Added => match never_removed(finding) {
+                Some(why) => plan.left.push(left(finding, format!("a change by hand: {why}"))),
+                None if wishes.remove_added => add(&mut removed, Action::RemoveAdded(object.clone()), finding),
+                None => plan.left.push(left(finding, "--remove-added".to_owned())),
+            },
+            Change::Orphan => {
+                plan.left.push(left(finding, format!("`kubectl delete` of {object}: it is in no manifest")));
+            }
+            Change::Unreadable => plan.left.push(left(finding, "the right to read it".to_owned())),
+            Change::Missing if plan.method == Method::Patch => {
+                add(&mut patched, Action::Create(object.clone()), finding);
+            }
+            Change::Changed | Change::Removed
+                if plan.method == Method::Patch || !helm_reaches(finding, plan.apply_method) =>
+            {
+                add(&mut patched, Action::Patch(object.clone()), finding);
+            }
+            Change::Missing | Change::Changed | Change::Removed => by_helm.push((*finding).clone()),
+        }
+    }
+    plan.steps.extend(recreated);
+    if !by_helm.is_empty() {
+        let action = if plan.method == Method::Reapply { Action::Reapply } else { Action::Upgrade };
+        plan.steps.push(Step { action, findings: by_helm });
+    }
+    plan.steps.extend(patched);
+    plan.steps.extend(removed);
+    Ok(())
+}
+
+fn left(finding: &Finding, needs: String) -> Left {
+    Left { finding: finding.clone(), needs }
+}
+
+fn add(steps: &mut Vec<Step>, action: Action, finding: &Finding) {
+    match steps.iter_mut().find(|step| step.action == action) {
+        Some(step) => step.findings.push(finding.clone()),
+        None => steps.push(Step { action, findings: vec![finding.clone()] }),
+    }
+}
+
+/// Whether Helm, writing the same manifest once more, repairs a changed or removed field (design.md §11, table).
+fn helm_reaches(finding: &Finding, apply_method: ApplyMethod) -> bool {
+    if finding.fix == Fix::Patch {
+        return false;
+    }
+    // Client-side Helm merges maps whatever the schema calls atomic: keys that somebody added would stay.
+    let extra = match (&finding.desired, &finding.live) {
+        (Shown::Plain(Value::Object(desired)), Shown::Plain(Value::Object(live))) => {
+            live.keys().any(|key| !desired.contains_key(key))
+        }
+        _ => false,
+    };
+    apply_method == ApplyMethod::ServerSide || !extra
+}
+
+/// What goes with an object that is deleted and created again; the error says why that is never done.
+fn lost(gvk: &Gvk) -> Result<&'static str, &'static str> {
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "PersistentVolumeClaim" | "PersistentVolume") => Err("data would go with it"),
+        ("", "Namespace") => Err("everything in it would go"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Err("every object of its kind would go"),
+        ("apps", "StatefulSet") => Ok("its revisions; pods and claims stay and are adopted again"),
+        ("apps", "Deployment") => Ok("its pods are replaced at once, not in turn; revisions for kubectl rollout undo"),
+        ("apps", "DaemonSet" | "ReplicaSet") => Ok("its pods are replaced at once, not in turn"),
+        ("batch", "Job") => Ok("its pods and what it did; it runs again"),
+        ("batch", "CronJob") => Ok("its jobs and their history"),
+        ("", "Pod") => Ok("the running pod"),
+        ("", "Service") => Ok("its cluster IP, node ports and load balancer address"),
+        ("", "Secret") => Ok("nothing for pods that run; it is gone for a moment"),
+        ("rbac.authorization.k8s.io", _) => Ok("its rights for a moment"),
+        _ => Ok("what its controller keeps in it or makes for it; it is gone for a moment"),
+    }
+}
+
+/// Live-only fields that nobody but their owner may take away.
+fn never_removed(finding: &Finding) -> Option<&'static str> {
+    let path = finding.path.as_ref()?;
+    let below = |names: &[&str]| path.starts_with(&FieldPath::of_fields(names));
+    if below(&["metadata", "finalizers"]) {
+        return Some("a finalizer stands for work that is not done yet");
+    }
+    if below(&["metadata", "ownerReferences"]) {
+        return Some("an owner reference decides when the object is deleted");
+    }
+    if is_claim(finding) && in_requests(finding) {
+        return Some("a claim cannot shrink");
+    }
+    const ALLOCATED: [&str; 7] =
+        ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "volumeName", "ipFamilies", "ipFamilyPolicy"];
+    let allocated = matches!(path.0.last(), Some(Segment::Field(field)) if ALLOCATED.contains(&field.as_str()));
+    (allocated && finding.object.gvk.group.is_empty()).then_some("the server allocates it")
+}
+
+fn refuse_helm(plan: &Plan, ground: &Ground, wishes: &Wishes) -> Result<(), Refusal> {
+    if !plan.uses_helm() {
+        return Ok(());
+    }
+    let version = *ground.helm.as_ref().map_err(|why| Refusal::NoHelm(why.clone()))?;
+    if plan.apply_method == ApplyMethod::ServerSide && version.major < 4 {
+        return Err(Refusal::OtherMajor { version });
+    }
+    let deletes_moved = version.major == 4 && (version.minor == 0 || (version.minor == 1 && version.patch == 0));
+    if ground.moved_versions && deletes_moved {
+        return Err(Refusal::DeletesMoved { version });
+    }
+    if ground.record_bytes > LARGE {
+        return Err(Refusal::LargeRecord { bytes: ground.record_bytes });
+    }
+    if let Some(revision) = ground.prunes {
+        return Err(Refusal::Prunes { revision });
+    }
+    if plan.method == Method::Upgrade && ground.has_subcharts && !wishes.chart_given {
+        return Err(Refusal::NoChart);
+    }
+    Ok(())
+}
+
+/// A value that is masked is one that nobody could put back from the report.
+fn refuse_secret_loss(plan: &Plan, wishes: &Wishes) -> Result<(), Refusal> {
+    if wishes.old_secrets != OldSecrets::Lost {
+        return Ok(());
+    }
+    let reset = if plan.resets { plan.collateral.as_slice() } else { &[] };
+    let mut overwritten = plan.steps.iter().flat_map(|step| &step.findings).chain(reset);
+    let loses = |finding: &&Finding| matches!(finding.live, Shown::Masked { .. });
+    let recreated = plan.steps.iter().find_map(|step| match &step.action {
+        Action::Recreate { object, .. } if super::classify::is_secret(&object.gvk) => Some(object),
+        _ => None,
+    });
+    let object = overwritten.find(loses).map(|finding| &finding.object).or(recreated);
+    object.map_or(Ok(()), |object| Err(Refusal::SecretValues { object: object.clone() }))
+}
+
+fn fights(drift: &[&Finding], ground: &Ground) -> Vec<Fight> {
+    let again = drift.iter().filter_map(|finding| {
+        let path = finding.path.as_ref().map(ToString::to_string);
+        let (writer, corrected) = ground.before.get(&(finding.object.key(), path.clone()))?;
+        let now = finding.manager.as_ref().map(|manager| manager.name.clone());
+        (now.as_deref().unwrap_or_default() == writer).then(|| Fight {
+            object: finding.object.clone(),
+            path,
+            writer: now,
+            corrected: *corrected,
+        })
+    });
+    again.collect()
+}
+
+fn add_notes(plan: &mut Plan, report: &ReleaseReport, wishes: &Wishes) {
+    if report.reason == Reason::Failed {
+        plan.notes.push(format!("revision {} failed: what is gone back to is revision {}", plan.revision, plan.judged));
+    }
+    if plan.steps.iter().any(|step| step.action == Action::Reapply) {
+        plan.notes.push(format!(
+            "a re-apply is not atomic: should it fail half-way, no revision is deployed any more until `helm rollback {} {} -n {}` succeeds",
+            plan.release.name, plan.judged, plan.release.namespace
+        ));
+    }
+    if wishes.run_hooks && !plan.runs_hooks {
+        plan.notes.push("hooks run with an upgrade only: they will not be run".to_owned());
+    }
+    if with_verdict(report, Verdict::Unverified).next().is_some() {
+        plan.notes.push("what could not be told is left alone".to_owned());
+    }
+}
