@@ -48,6 +48,8 @@ fn imports_point_down() {
         ("src/cluster/", &["cluster", "config", "drift", "env"]),
         ("src/output/", &["config", "drift", "output", "settings"]),
         ("src/cli.rs", &["cli", "drift"]),
+        ("src/helm.rs", &["config", "drift", "interrupt"]),
+        ("src/interrupt.rs", &[]),
         ("src/env.rs", &[]),
         ("src/files.rs", &["config", "drift"]),
         ("src/settings.rs", &["cli", "drift"]),

@@ -644,3 +644,254 @@ fn add_notes(plan: &mut Plan, report: &ReleaseReport, wishes: &Wishes) {
         plan.notes.push("what could not be told is left alone".to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drift::finding::{Class, Condition, Manager, Notice, ObjectCounts, Severity, Storage};
+    use serde_json::json;
+
+    fn object(api_version: &str, kind: &str) -> ObjectRef {
+        ObjectRef { gvk: Gvk::new(api_version, kind), namespace: Some("prod".into()), name: "x".into() }
+    }
+
+    fn finding(object: ObjectRef, change: Change, path: &[&str], fix: Fix) -> Finding {
+        Finding {
+            object,
+            source: None,
+            change,
+            path: (!path.is_empty()).then(|| FieldPath::of_fields(path)),
+            pointer: Some(format!("/{}", path.join("/"))),
+            desired: Shown::Plain(json!("a")),
+            live: Shown::Plain(json!("b")),
+            manager: Some(Manager { name: "kubectl-edit".into(), operation: "Update".into(), subresource: None, time: None }),
+            managers: Vec::new(),
+            verdict: Verdict::Drift,
+            cause: Some(Cause::Edited),
+            class: Some(Class::B),
+            severity: Some(Severity::P2),
+            rule: None,
+            note: None,
+            fix,
+        }
+    }
+
+    fn image() -> Finding {
+        finding(object("apps/v1", "Deployment"), Change::Changed, &["spec", "image"], Fix::Upgrade)
+    }
+
+    fn queue() -> Finding {
+        finding(object("example.com/v1", "Queue"), Change::Changed, &["spec", "depth"], Fix::Patch)
+    }
+
+    fn scaled() -> Finding {
+        Finding {
+            verdict: Verdict::Expected,
+            cause: Some(Cause::Autoscaler),
+            fix: Fix::None,
+            ..finding(object("apps/v1", "Deployment"), Change::Changed, &["spec", "replicas"], Fix::None)
+        }
+    }
+
+    fn report(findings: Vec<Finding>) -> ReleaseReport {
+        ReleaseReport {
+            name: "nucleus".into(),
+            namespace: "prod".into(),
+            revision: Some(12),
+            judged_revision: Some(12),
+            status: Some("deployed".into()),
+            chart: None,
+            app_version: None,
+            last_deployed: None,
+            storage: Storage::Secret,
+            apply_method: Some(ApplyMethod::ClientSide),
+            ready: Condition::False,
+            stalled: Condition::True,
+            reason: Reason::Drifted,
+            message: "1 changed".into(),
+            mode: Mode::Correct,
+            suspended: false,
+            exit: 1,
+            objects: ObjectCounts::default(),
+            findings,
+            notices: Vec::new(),
+        }
+    }
+
+    fn ground() -> Ground {
+        Ground {
+            record_writers: vec!["Helm".into()],
+            has_subcharts: false,
+            hooks: Vec::new(),
+            record_bytes: 1000,
+            prunes: None,
+            moved_versions: false,
+            helm: Ok(HelmVersion { major: 3, minor: 22, patch: 0 }),
+            unbuildable: None,
+            unserved: BTreeSet::new(),
+            masked: None,
+            before: BTreeMap::new(),
+        }
+    }
+
+    fn wishes() -> Wishes {
+        Wishes {
+            method: None,
+            chart_given: false,
+            run_hooks: false,
+            reset_ignored: false,
+            remove_added: false,
+            recreate: Vec::new(),
+            partial: false,
+            old_secrets: OldSecrets::Lost,
+        }
+    }
+
+    fn planned(findings: Vec<Finding>, ground: &Ground, wishes: &Wishes) -> Plan {
+        plan(&report(findings), ground, wishes).unwrap().unwrap()
+    }
+
+    fn actions(plan: &Plan) -> Vec<&'static str> {
+        plan.steps.iter().map(|step| step.action.word()).collect()
+    }
+
+    #[test]
+    fn helm_repairs_what_it_can_and_the_rest_is_patched() {
+        let plan = planned(vec![image(), queue()], &ground(), &wishes());
+        assert_eq!((plan.method, actions(&plan)), (Method::Upgrade, vec!["upgrade", "patch"]));
+        // Where Helm has nothing to do it is not run, and none is needed.
+        let without = Ground { helm: Err("no helm".into()), ..ground() };
+        assert_eq!(actions(&planned(vec![queue()], &without, &wishes())), ["patch"]);
+        assert_eq!(plan_error(vec![image()], &without, &wishes()), "NoHelm");
+    }
+
+    fn plan_error(findings: Vec<Finding>, ground: &Ground, wishes: &Wishes) -> &'static str {
+        plan(&report(findings), ground, wishes).unwrap_err().word()
+    }
+
+    #[test]
+    fn what_is_expected_makes_each_finding_be_repaired_by_itself() {
+        let plan = planned(vec![image(), scaled()], &ground(), &wishes());
+        assert_eq!((plan.method, actions(&plan), plan.resets), (Method::Patch, vec!["patch"], false));
+        assert_eq!(plan.collateral.len(), 1);
+        let reset = Wishes { reset_ignored: true, ..wishes() };
+        let plan = planned(vec![image(), scaled()], &ground(), &reset);
+        assert_eq!((plan.method, actions(&plan), plan.resets), (Method::Upgrade, vec!["upgrade"], true));
+        // What admission rewrites is rewritten again, and a client-side Helm does not touch a custom resource.
+        let rewritten = Finding { cause: Some(Cause::Admission), ..scaled() };
+        let custom = Finding { object: object("example.com/v1", "Queue"), ..scaled() };
+        assert_eq!(planned(vec![image(), rewritten, custom], &ground(), &wishes()).method, Method::Upgrade);
+    }
+
+    #[test]
+    fn additions_and_immutable_fields_need_a_word_of_the_user() {
+        let added = finding(object("v1", "ConfigMap"), Change::Added, &["data", "x"], Fix::RemoveAdded);
+        let fixed = finding(object("apps/v1", "StatefulSet"), Change::Changed, &["spec", "serviceName"], Fix::Recreate);
+        let plan = planned(vec![added.clone(), fixed.clone(), image()], &ground(), &wishes());
+        let needs: Vec<&str> = plan.left.iter().map(|left| left.needs.as_str()).collect();
+        assert_eq!(
+            needs,
+            ["--remove-added", "--recreate StatefulSet/x: the server lets nobody change it in place"]
+        );
+        // Helm would stop at it.
+        assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch"]));
+        let allowed = Wishes {
+            remove_added: true,
+            recreate: vec![Named { kind: "statefulset".into(), group: None, name: "x".into() }],
+            ..wishes()
+        };
+        let plan = planned(vec![added, fixed, image()], &ground(), &allowed);
+        assert_eq!(actions(&plan), ["recreate", "upgrade", "remove-added"]);
+        assert!(plan.left.is_empty());
+    }
+
+    #[test]
+    fn some_things_are_never_taken_away_or_recreated() {
+        let allowed = Wishes { remove_added: true, ..wishes() };
+        for (kind, path) in [
+            ("ConfigMap", &["metadata", "finalizers"][..]),
+            ("ConfigMap", &["metadata", "ownerReferences"]),
+            ("PersistentVolumeClaim", &["spec", "resources", "requests", "storage"]),
+            ("Service", &["spec", "clusterIP"]),
+        ] {
+            let added = finding(object("v1", kind), Change::Added, path, Fix::RemoveAdded);
+            let plan = planned(vec![added], &ground(), &allowed);
+            assert!(plan.steps.is_empty() && plan.left[0].needs.starts_with("a change by hand"), "{path:?}");
+        }
+        let named = Wishes { recreate: vec![Named { kind: "PersistentVolumeClaim".into(), group: None, name: "x".into() }], ..wishes() };
+        let claim = finding(object("v1", "PersistentVolumeClaim"), Change::Changed, &["spec", "storageClassName"], Fix::Recreate);
+        assert_eq!(plan_error(vec![claim], &ground(), &named), "NeverRecreated");
+        // A claim may grow, never shrink.
+        let mut request = finding(
+            object("v1", "PersistentVolumeClaim"),
+            Change::Changed,
+            &["spec", "resources", "requests", "storage"],
+            Fix::Upgrade,
+        );
+        (request.desired, request.live) = (Shown::Plain(json!("2Gi")), Shown::Plain(json!("1Gi")));
+        assert_eq!(actions(&planned(vec![request.clone()], &ground(), &wishes())), ["upgrade"]);
+        (request.desired, request.live) = (Shown::Plain(json!("1Gi")), Shown::Plain(json!("2Gi")));
+        assert!(planned(vec![request], &ground(), &wishes()).steps.is_empty());
+    }
+
+    #[test]
+    fn secret_values_are_not_lost_unasked() {
+        let mut secret = finding(object("v1", "Secret"), Change::Changed, &["data", "password"], Fix::Upgrade);
+        (secret.desired, secret.live) = (Shown::Masked { bytes: 1 }, Shown::Masked { bytes: 1 });
+        assert_eq!(plan_error(vec![secret.clone()], &ground(), &wishes()), "SecretValues");
+        for old_secrets in [OldSecrets::Kept, OldSecrets::GivenUp] {
+            assert_eq!(actions(&planned(vec![secret.clone()], &ground(), &Wishes { old_secrets, ..wishes() })), ["upgrade"]);
+        }
+        // A value that is gone is not lost by being put back.
+        secret.change = Change::Removed;
+        secret.live = Shown::Absent;
+        assert_eq!(actions(&planned(vec![secret], &ground(), &wishes())), ["upgrade"]);
+    }
+
+    #[test]
+    fn each_refusal_has_its_ground() {
+        let four = |minor, patch| Ok(HelmVersion { major: 4, minor, patch });
+        for (ground, word) in [
+            (Ground { record_bytes: 1_040_000, ..ground() }, "LargeRecord"),
+            (Ground { prunes: Some(3), ..ground() }, "Prunes"),
+            (Ground { has_subcharts: true, ..ground() }, "NoChart"),
+            (Ground { moved_versions: true, helm: four(1, 0), ..ground() }, "DeletesMoved"),
+            (Ground { record_writers: vec!["helm-controller".into()], ..ground() }, "OtherController"),
+            (Ground { record_writers: Vec::new(), ..ground() }, "RecordRewritten"),
+            (Ground { masked: Some(object("v1", "Secret")), ..ground() }, "Masked"),
+        ] {
+            assert_eq!(plan_error(vec![image()], &ground, &wishes()), word);
+        }
+        for helm in [four(1, 1), four(3, 1)] {
+            let newer = Ground { moved_versions: true, helm, ..ground() };
+            assert_eq!(actions(&planned(vec![image()], &newer, &wishes())), ["upgrade"]);
+        }
+        let mut server_side = report(vec![image()]);
+        server_side.apply_method = Some(ApplyMethod::ServerSide);
+        assert_eq!(plan(&server_side, &ground(), &wishes()).unwrap_err().word(), "OtherMajor");
+        let mut suspended = report(vec![image()]);
+        suspended.suspended = true;
+        assert_eq!(plan(&suspended, &ground(), &wishes()).unwrap_err().word(), "Suspended");
+        let unverified = Finding { verdict: Verdict::Unverified, ..image() };
+        assert_eq!(plan_error(vec![image(), unverified.clone()], &ground(), &wishes()), "Unverified");
+        let partial = Wishes { partial: true, ..wishes() };
+        assert_eq!(actions(&planned(vec![queue(), unverified], &ground(), &partial)), ["patch"]);
+        let mut flux = report(vec![image()]);
+        flux.notices.push(Notice {
+            object: None,
+            reason: NoticeReason::FluxMode,
+            message: "HelmRelease prod/nucleus manages the release; its own drift detection is warn".into(),
+        });
+        assert_eq!(plan(&flux, &ground(), &wishes()).unwrap_err().word(), "OtherController");
+        assert_eq!(plan(&report(Vec::new()), &ground(), &wishes()), Ok(None));
+    }
+
+    #[test]
+    fn a_field_that_its_writer_sets_again_is_a_fight() {
+        let when: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        let key = (image().object.key(), Some(".spec.image".to_owned()));
+        let again = |writer: &str| Ground { before: BTreeMap::from([(key.clone(), (writer.to_owned(), when))]), ..ground() };
+        assert_eq!(planned(vec![image()], &again("kubectl-edit"), &wishes()).fights.len(), 1);
+        assert!(planned(vec![image()], &again("other"), &wishes()).fights.is_empty());
+    }
+}
