@@ -66,7 +66,10 @@ impl Inspector<'_> {
                 let schema = schemas.get(&object.gvk.group, &object.gvk.version).ok();
                 let live = match &observation {
                     Observation::Found(live) if keep => Some(live.body.clone()),
-                    Observation::Found(_) | Observation::Missing | Observation::Unreadable(_) => None,
+                    Observation::Found(_)
+                    | Observation::Missing
+                    | Observation::NotServed(_)
+                    | Observation::Unreadable(_) => None,
                 };
                 let mut outcome = task.judge(observation, schema.map(Arc::as_ref));
                 outcome.live = live;

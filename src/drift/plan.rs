@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::equal;
+use super::mask;
 use super::finding::{
     ApplyMethod, Cause, Change, Finding, Fix, Mode, NoticeReason, Reason, ReleaseReport, Shown, Verdict,
 };
@@ -605,7 +606,7 @@ fn refuse_secret_loss(plan: &Plan, wishes: &Wishes) -> Result<(), Refusal> {
     let mut overwritten = plan.steps.iter().flat_map(|step| &step.findings).chain(reset);
     let loses = |finding: &&Finding| matches!(finding.live, Shown::Masked { .. });
     let recreated = plan.steps.iter().find_map(|step| match &step.action {
-        Action::Recreate { object, .. } if super::classify::is_secret(&object.gvk) => Some(object),
+        Action::Recreate { object, .. } if mask::is_secret(&object.gvk) => Some(object),
         _ => None,
     });
     let object = overwritten.find(loses).map(|finding| &finding.object).or(recreated);
