@@ -144,7 +144,15 @@ impl Task {
             None => 0,
         };
         let sighting = stale::sighting(&self.object, live);
-        Outcome { candidates, notices, kind: OutcomeKind::Compared, from_newest, hits: Vec::new(), sighting, live: None }
+        Outcome {
+            candidates,
+            notices,
+            kind: OutcomeKind::Compared,
+            from_newest,
+            hits: Vec::new(),
+            sighting,
+            live: None,
+        }
     }
 
     fn circumstances<'a>(&'a self, upgrade: Option<Option<&'a Value>>, failed: &'a [&'a Value]) -> Circumstances<'a> {

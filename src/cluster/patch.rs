@@ -144,6 +144,7 @@ fn change_error(error: ReadError) -> ChangeError {
     match error {
         ReadError::Forbidden(_) | ReadError::Unauthorized(_) => ChangeError::Forbidden(text),
         ReadError::NotFound(_) | ReadError::Gone(_) => ChangeError::Conflict(text),
+        ReadError::NotServed(_) => ChangeError::Refused(text),
         ReadError::Status { status: 409, message } => ChangeError::Conflict(message),
         // Also a JSON patch whose test failed.
         ReadError::Status { status: 422, message } if message.contains("testing") => ChangeError::Conflict(message),

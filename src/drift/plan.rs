@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::equal;
-use super::mask;
 use super::finding::{
     ApplyMethod, Cause, Change, Finding, Fix, Mode, NoticeReason, Reason, ReleaseReport, Shown, Verdict,
 };
+use super::mask;
 use super::object::{FieldPath, Gvk, ObjectKey, ObjectRef, Segment};
 use super::policy;
 use super::refusal::Refusal;
@@ -665,7 +665,12 @@ mod tests {
             pointer: Some(format!("/{}", path.join("/"))),
             desired: Shown::Plain(json!("a")),
             live: Shown::Plain(json!("b")),
-            manager: Some(Manager { name: "kubectl-edit".into(), operation: "Update".into(), subresource: None, time: None }),
+            manager: Some(Manager {
+                name: "kubectl-edit".into(),
+                operation: "Update".into(),
+                subresource: None,
+                time: None,
+            }),
             managers: Vec::new(),
             verdict: Verdict::Drift,
             cause: Some(Cause::Edited),
@@ -790,10 +795,7 @@ mod tests {
         let fixed = finding(object("apps/v1", "StatefulSet"), Change::Changed, &["spec", "serviceName"], Fix::Recreate);
         let plan = planned(vec![added.clone(), fixed.clone(), image()], &ground(), &wishes());
         let needs: Vec<&str> = plan.left.iter().map(|left| left.needs.as_str()).collect();
-        assert_eq!(
-            needs,
-            ["--remove-added", "--recreate StatefulSet/x: the server lets nobody change it in place"]
-        );
+        assert_eq!(needs, ["--remove-added", "--recreate StatefulSet/x: the server lets nobody change it in place"]);
         // Helm would stop at it.
         assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch"]));
         let allowed = Wishes {
@@ -819,8 +821,16 @@ mod tests {
             let plan = planned(vec![added], &ground(), &allowed);
             assert!(plan.steps.is_empty() && plan.left[0].needs.starts_with("a change by hand"), "{path:?}");
         }
-        let named = Wishes { recreate: vec![Named { kind: "PersistentVolumeClaim".into(), group: None, name: "x".into() }], ..wishes() };
-        let claim = finding(object("v1", "PersistentVolumeClaim"), Change::Changed, &["spec", "storageClassName"], Fix::Recreate);
+        let named = Wishes {
+            recreate: vec![Named { kind: "PersistentVolumeClaim".into(), group: None, name: "x".into() }],
+            ..wishes()
+        };
+        let claim = finding(
+            object("v1", "PersistentVolumeClaim"),
+            Change::Changed,
+            &["spec", "storageClassName"],
+            Fix::Recreate,
+        );
         assert_eq!(plan_error(vec![claim], &ground(), &named), "NeverRecreated");
         // A claim may grow, never shrink.
         let mut request = finding(
@@ -841,7 +851,10 @@ mod tests {
         (secret.desired, secret.live) = (Shown::Masked { bytes: 1 }, Shown::Masked { bytes: 1 });
         assert_eq!(plan_error(vec![secret.clone()], &ground(), &wishes()), "SecretValues");
         for old_secrets in [OldSecrets::Kept, OldSecrets::GivenUp] {
-            assert_eq!(actions(&planned(vec![secret.clone()], &ground(), &Wishes { old_secrets, ..wishes() })), ["upgrade"]);
+            assert_eq!(
+                actions(&planned(vec![secret.clone()], &ground(), &Wishes { old_secrets, ..wishes() })),
+                ["upgrade"]
+            );
         }
         // A value that is gone is not lost by being put back.
         secret.change = Change::Removed;
@@ -891,7 +904,8 @@ mod tests {
     fn a_field_that_its_writer_sets_again_is_a_fight() {
         let when: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
         let key = (image().object.key(), Some(".spec.image".to_owned()));
-        let again = |writer: &str| Ground { before: BTreeMap::from([(key.clone(), (writer.to_owned(), when))]), ..ground() };
+        let again =
+            |writer: &str| Ground { before: BTreeMap::from([(key.clone(), (writer.to_owned(), when))]), ..ground() };
         assert_eq!(planned(vec![image()], &again("kubectl-edit"), &wishes()).fights.len(), 1);
         assert!(planned(vec![image()], &again("other"), &wishes()).fights.is_empty());
     }
