@@ -2,7 +2,6 @@
 //! somebody agreed to the plan, and what was there before is kept.
 
 mod act;
-mod chart_directory;
 mod ground;
 mod journal;
 mod run;

@@ -4,6 +4,8 @@
 //! pass through here. It runs in a process group of its own: a Ctrl-C reaches it once, from us, and then it is waited for, as a helm that
 //! is killed leaves a release that nobody can upgrade (helm/helm#8040).
 
+mod chart_directory;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use crate::drift::finding::{ApplyMethod, Storage};
 use crate::drift::plan::HelmVersion;
 use crate::drift::release::ReleaseKey;
 use crate::interrupt::{Interrupt, Interrupts};
+
+pub(crate) use chart_directory::ChartDirectory;
 
 /// The oldest Helm that can render an upgrade against the cluster without making one (`--dry-run=server`).
 const OLDEST: HelmVersion = HelmVersion { major: 3, minor: 13, patch: 0 };
@@ -78,8 +82,8 @@ impl fmt::Debug for Ended {
 /// A chart to upgrade to.
 pub(crate) enum Chart<'a> {
     Named(&'a ChartSource),
-    /// Rebuilt, in this directory.
-    At(&'a Path),
+    /// From the record, in a directory that goes with this.
+    Rebuilt(ChartDirectory),
 }
 
 /// A helm that runs, and how it finds the cluster.
@@ -162,7 +166,7 @@ impl Helm {
                     words.extend(["--version".into(), version.into()]);
                 }
             }
-            Chart::At(directory) => words.push(directory.into()),
+            Chart::Rebuilt(directory) => words.push(directory.path().into()),
         }
         if !release.run_hooks {
             words.push("--no-hooks".into());
@@ -202,7 +206,7 @@ impl Helm {
 /// What an upgrade needs to know.
 pub(crate) struct Upgrade<'a> {
     pub(crate) key: &'a ReleaseKey,
-    pub(crate) chart: Chart<'a>,
+    pub(crate) chart: &'a Chart<'a>,
     pub(crate) apply_method: ApplyMethod,
     pub(crate) run_hooks: bool,
     /// [`Duration::MAX`]: no limit.
@@ -444,7 +448,7 @@ mod tests {
         ] {
             let upgrade = Upgrade {
                 key: &key,
-                chart: Chart::Named(&source),
+                chart: &Chart::Named(&source),
                 apply_method,
                 run_hooks: false,
                 timeout: Duration::from_secs(300),

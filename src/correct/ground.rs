@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use super::chart_directory::ChartDirectory;
 use super::journal;
 use super::run::Run;
 use crate::case::Loaded;
@@ -24,7 +23,7 @@ use crate::drift::refusal::Refusal;
 use crate::drift::release::{RecordMeta, Release, ReleaseKey};
 use crate::drift::rendering::Rendering;
 use crate::drift::repair;
-use crate::helm::{Chart, Ended, Upgrade};
+use crate::helm::{Chart, ChartDirectory, Ended, Upgrade};
 use crate::ledger::Seen;
 use crate::survey::Examined;
 
@@ -196,21 +195,16 @@ impl Run<'_> {
     }
 
     /// The chart that was named, or the record's own, on disk.
-    pub(super) fn chart(&self, subject: &Subject) -> Result<Option<ChartDirectory>, Refusal> {
-        if self.options.chart.is_some() {
-            return Ok(None);
+    pub(super) fn chart(&self, subject: &Subject) -> Result<Chart<'_>, Refusal> {
+        if let Some(source) = &self.options.chart {
+            return Ok(Chart::Named(source));
         }
         let files = chart::files(&subject.record).map_err(|error| Refusal::BadChart(error.to_string()))?;
         let written = ChartDirectory::write(&self.options.temporary, &files);
-        written.map(Some).map_err(|error| Refusal::BadChart(format!("it cannot be written: {error}")))
+        written.map(Chart::Rebuilt).map_err(|error| Refusal::BadChart(format!("it cannot be written: {error}")))
     }
 
-    pub(super) fn upgrade<'a>(&'a self, plan: &'a Plan, rebuilt: &'a Option<ChartDirectory>) -> Upgrade<'a> {
-        let chart = match (&self.options.chart, rebuilt) {
-            (Some(source), _) => Chart::Named(source),
-            (None, Some(directory)) => Chart::At(directory.path()),
-            (None, None) => Chart::At(std::path::Path::new(".")),
-        };
+    pub(super) fn upgrade<'a>(&'a self, plan: &'a Plan, chart: &'a Chart<'a>) -> Upgrade<'a> {
         Upgrade {
             key: &plan.release,
             chart,

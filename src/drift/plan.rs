@@ -233,7 +233,7 @@ pub(crate) fn plan(report: &ReleaseReport, ground: &Ground, wishes: &Wishes) -> 
     refuse_owner(report, ground)?;
     refuse_unverified(report, wishes)?;
     if let Some(object) = &ground.masked {
-        return Err(Refusal::Masked { object: object.clone() });
+        return Err(Refusal::Masked { object: Box::new(object.clone()) });
     }
     let wanted = wishes.method.unwrap_or(Method::Upgrade);
     let collateral: Vec<Finding> =
@@ -338,7 +338,7 @@ fn refuse_owner(report: &ReleaseReport, ground: &Ground) -> Result<(), Refusal> 
             "Flux wrote its record, and would not know of a correction: `flux reconcile helmrelease {name} -n {namespace} --force`"
         ),
         other if other.starts_with("terraform") => {
-            format!("Terraform wrote its record, and would not know of a correction: `terraform apply` there")
+            "Terraform wrote its record, and would not know of a correction: `terraform apply` there".to_owned()
         }
         other => format!(
             "{other} wrote its record, not the helm command: correct it through that, or let helm write it (`helm rollback {name} {} -n {namespace}`)",
@@ -459,7 +459,8 @@ fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishe
             continue;
         }
         if to_recreate.contains(&object.key()) {
-            let lost = lost(&object.gvk).map_err(|why| Refusal::NeverRecreated { object: object.clone(), why })?;
+            let lost =
+                lost(&object.gvk).map_err(|why| Refusal::NeverRecreated { object: Box::new(object.clone()), why })?;
             add(&mut recreated, Action::Recreate { object: object.clone(), lost }, finding);
             continue;
         }
@@ -610,7 +611,7 @@ fn refuse_secret_loss(plan: &Plan, wishes: &Wishes) -> Result<(), Refusal> {
         _ => None,
     });
     let object = overwritten.find(loses).map(|finding| &finding.object).or(recreated);
-    object.map_or(Ok(()), |object| Err(Refusal::SecretValues { object: object.clone() }))
+    object.map_or(Ok(()), |object| Err(Refusal::SecretValues { object: Box::new(object.clone()) }))
 }
 
 fn fights(drift: &[&Finding], ground: &Ground) -> Vec<Fight> {

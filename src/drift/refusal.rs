@@ -54,13 +54,13 @@ pub(crate) enum Refusal {
     #[error(
         "{object} holds secret values that would be lost: keep them in the evidence by --include-secrets, or give them up by --discard-secret-values"
     )]
-    SecretValues { object: ObjectRef },
+    SecretValues { object: Box<ObjectRef> },
     #[error(
         "the record's value of {object} is the token of a masked capture, not the value: restore the record from a backup that was not masked"
     )]
-    Masked { object: ObjectRef },
+    Masked { object: Box<ObjectRef> },
     #[error("{object} is never recreated: {why}")]
-    NeverRecreated { object: ObjectRef, why: &'static str },
+    NeverRecreated { object: Box<ObjectRef>, why: &'static str },
 }
 
 impl Refusal {

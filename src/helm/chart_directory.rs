@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::drift::chart::Files;
 
 /// Gone again when it is dropped.
-pub(super) struct ChartDirectory(PathBuf);
+pub(crate) struct ChartDirectory(PathBuf);
 
 impl ChartDirectory {
     /// Writes the files into a new directory below `temporary`.
-    pub(super) fn write(temporary: &Path, files: &Files) -> io::Result<Self> {
+    pub(crate) fn write(temporary: &Path, files: &Files) -> io::Result<Self> {
         let directory = Self::new(temporary)?;
         for (name, content) in files {
             let path = directory.0.join(name);
@@ -42,7 +42,7 @@ impl ChartDirectory {
         Err(problem)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
