@@ -9,6 +9,7 @@ mod run;
 use std::fs;
 use std::io::{self, BufRead as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -27,6 +28,9 @@ use run::{Prepared, Run};
 
 /// How often a plan is made anew because the release moved under it, before that is given up.
 const PLANS: usize = 3;
+
+/// A controller that wants something else sets it back at once: the last check comes after that.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Corrects releases; gives the exit code.
 pub(crate) async fn correct(
@@ -50,6 +54,7 @@ pub(crate) async fn correct(
     };
     let planned = prepared.planned.clone();
     let steps = run.carry_out(&cluster, prepared).await;
+    tokio::time::sleep(SETTLING).await;
     let report = run.look_patiently(&cluster, config).await.report;
     progress.finish();
     if let Some(file) = &options.journal

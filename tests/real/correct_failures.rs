@@ -12,6 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(240);
@@ -490,17 +491,22 @@ fn a_patch_that_is_forbidden_is_told_and_the_others_are_made() {
 fn a_fight_is_named_and_no_loop_begins() {
     let _slot = control_plane().slot();
     let stage = drifted("fight", FOUR_SERVER, SETTINGS);
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
-                let patch = r#"{"data":{"v":"9"}}"#;
-                drop(stage.namespace.kubectl(
-                    &["patch", "configmap/settings", "--type=merge", "--field-manager=hotfixer", "-p", patch],
-                    "",
-                ));
-            }
-        });
+        // A controller answers a change at once; a kubectl takes its time to start, so there are several.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    let patch = r#"{"data":{"v":"8"}}"#;
+                    drop(stage.namespace.kubectl(
+                        &["patch", "configmap/settings", "--type=merge", "--field-manager=hotfixer", "-p", patch],
+                        "",
+                    ));
+                }
+            });
+        }
+        // Also when an assertion fails: else the writer is waited for, for ever.
+        let _stop = Stop(&stop);
         let deadline = Instant::now() + Duration::from_secs(30);
         while !stage.get("configmap/settings").to_string().contains("hotfixer") {
             assert!(Instant::now() < deadline);
@@ -514,8 +520,16 @@ fn a_fight_is_named_and_no_loop_begins() {
         assert_eq!(again["releases"][0]["fights"][0]["writer"], "hotfixer", "{again}");
         let text = run(stage.drift().args(["correct", "demo", "--dry-run", "--method", "patch"]), "", LIMIT).unwrap();
         assert!(text.stdout.contains("a fight: hotfixer has set ConfigMap/settings .data.v again"), "{}", text.stdout);
-        stop.store(true, std::sync::atomic::Ordering::SeqCst);
     });
+}
+
+/// Told to stop when it goes out of scope.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 #[test]
