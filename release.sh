@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Makes a release in dist/ (or $DIST): archives for Helm, kubectl and krew, their sums, krew's manifest and a bill of materials.
-# Two runs on one machine give the same bytes.
+# Two runs give the same bytes, from whatever folder, with the same Rust, C compiler, tar and gzip.
 #
 # usage: release.sh VERSION                                builds for each platform that this machine can build for, and packs it
 #        release.sh --build VERSION [PLATFORM]...          builds alone: dist/bin/PLATFORM/drift
 #        release.sh --pack VERSION [PLATFORM=BINARY]...    packs alone; where none is named, what is below dist/bin
 #
 # Platforms: linux-amd64, linux-arm64 (static, with musl; on the other one of the two also a cross compiler), darwin-amd64,
-# darwin-arm64 (on macOS). VERSION is that of Cargo.toml. $DRIFT_REPOSITORY is the address that the files will be released
-# at, as in https://HOST/OWNER/NAME; else GitHub's own variables name it, else git's remote `origin`.
+# darwin-arm64 (on macOS). VERSION is that of Cargo.toml. The address that the files will be released at, https://HOST/OWNER/NAME,
+# stands in Cargo.toml as `repository`; before it counts $DRIFT_REPOSITORY, after it GitHub's own variables and git's remote `origin`.
 set -euo pipefail
+export LC_ALL=C # one order of names everywhere
+unset TAR_OPTIONS GZIP
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -76,11 +78,9 @@ installed() { [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; }
 
 # build PLATFORM: dist/bin/PLATFORM/drift, or a note of why not
 build() {
-  local target cc flags variable folder
+  local target cc flags variable folder place
   target=$(target "$1")
   cc=$(compiler "$1")
-  # Nothing of this machine's folders stands in the program.
-  flags="--remap-path-prefix=$PWD=helm-drift --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
   if [ -z "$cc" ]; then
     case $here/$1 in
       linux-*/linux-*) note "$1 is not built: no cross compiler (Debian: gcc-$([ "$1" = linux-arm64 ] && echo aarch64 || echo x86-64)-linux-gnu)" ;;
@@ -88,6 +88,7 @@ build() {
     esac
     return
   fi
+  flags=()
   if ! installed "$target"; then
     if [ "$1" != "$here" ] || [ "${1%-*}" != linux ]; then
       note "$1 is not built: rustup target add $target"
@@ -96,19 +97,27 @@ build() {
     note "$1 is static with glibc, not musl, as Rust's target $target is not installed (rustup target add $target): where a host name is resolved by other means than DNS and /etc/hosts, it needs this machine's glibc"
     target=${target%-musl}-gnu
     cc=cc
-    flags+=" -C target-feature=+crt-static"
+    flags=(-C target-feature=+crt-static)
   fi
   say "building $1 ($target)"
   variable=$(tr 'a-z-' 'A-Z_' <<<"$target")
   # musl's own linker wrapper adds start-up files that Rust brings itself: Rust's default linker serves where this is the machine's own.
   [ "$1" = "$here" ] || export "CARGO_TARGET_${variable}_LINKER=$cc"
   export "CC_${target//-/_}=$cc"
-  CARGO_INCREMENTAL=0 RUSTFLAGS=$flags cargo build --release --locked --target "$target"
   folder=$(cargo metadata --locked --no-deps --format-version 1 | jq -r .target_directory)
+  # Nothing of this machine's folders stands in the program; the last prefix that fits counts.
+  flags+=("--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" "--remap-path-prefix=$PWD=helm-drift" "--remap-path-prefix=$folder=target")
+  # Between flags stands a byte that no folder's name has.
+  CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; printf '%s' "${flags[*]}") CARGO_INCREMENTAL=0 cargo build --release --locked --target "$target"
   mkdir -p "$dist/bin/$1"
   install -m 755 "$folder/$target/release/drift" "$dist/bin/$1/drift"
-  if [ "${1%-*}" = linux ] && has readelf && readelf -d "$dist/bin/$1/drift" | grep -q NEEDED; then
-    fail "$1 is not static: $(readelf -d "$dist/bin/$1/drift" | grep NEEDED)"
+  for place in "$PWD" "$folder" "$HOME" "${CARGO_HOME:-$HOME}"; do
+    # A home of `/` or `/root` is a part of other words.
+    case $place in /*/*) ;; *) place+=/ ;; esac
+    if [ "$place" != / ] && LC_ALL=C grep -aqF "$place" "$dist/bin/$1/drift"; then fail "$1 has this machine's folders in it: $place"; fi
+  done
+  if [ "${1%-*}" = linux ] && has readelf && readelf -dl "$dist/bin/$1/drift" | grep -Eq 'NEEDED|INTERP'; then
+    fail "$1 is not static: $(readelf -dl "$dist/bin/$1/drift" | grep -E 'NEEDED|INTERP')"
   fi
 }
 
@@ -135,33 +144,35 @@ pack() {
   archive "$dist/drift-$version-$1-helm3.tgz" "$stage/drift" $(ls "$stage/drift")
 }
 
-# repository: the address that files are released at
+# repository: the address that the files are released at, or nothing
 repository() {
-  local remote
-  if [ -n "${DRIFT_REPOSITORY:-}" ]; then
-    echo "${DRIFT_REPOSITORY%/}"
-  elif [ -n "${GITHUB_REPOSITORY:-}" ]; then
-    echo "${GITHUB_SERVER_URL:-https://github.com}/$GITHUB_REPOSITORY"
-  else
-    remote=$(git remote get-url origin 2>/dev/null || true)
-    case $remote in
-      https://*) remote=${remote%/}; echo "${remote%.git}" ;;
-    esac
-  fi
+  local address
+  address=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
+  address=${DRIFT_REPOSITORY:-${address:-${GITHUB_REPOSITORY:+${GITHUB_SERVER_URL:-https://github.com}/$GITHUB_REPOSITORY}}}
+  [ -n "$address" ] || address=$(git remote get-url origin 2>/dev/null || true)
+  # git's own way to write user and host, as in git@HOST:OWNER/NAME.git
+  address=$(sed -E 's,^(ssh://)?git@([^:/]+)[:/],https://\2/,; s,/$,,; s,\.git$,,' <<<"$address")
+  case $address in https://*) echo "$address" ;; esac
 }
 
 # krew's manifest: the address, the sums, and only platforms that there is an archive for
 manifest() {
-  local home sums platform
-  home=$(sed -n 's/^  homepage: //p' krew/drift.yaml)
+  local sums platform address
   address=$(repository)
-  [ -n "$address" ] || { address=$home; note "drift.yaml says $home: set DRIFT_REPOSITORY to the address that the files will be released at"; }
+  [ -n "$address" ] || note "drift.yaml has no addresses, and krew takes it with --archive alone: DRIFT_REPOSITORY says where the files will be released"
   sums=
   for platform in $platforms; do
     [ -f "$dist/drift-$version-$platform.tgz" ] && sums+="$platform $($sha256 "$dist/drift-$version-$platform.tgz" | cut -d' ' -f1) "
   done
-  awk -v home="$home" -v address="$address" -v sums="$sums" '
-    function out(line) { if (index(line, home)) sub(home, address, line); print line }
+  awk -v address="$address" -v sums="$sums" '
+    # A line with the address: without one no homepage is named, and of a file its name.
+    function out(line,  at, rest) {
+      at = index(line, "$REPOSITORY")
+      rest = substr(line, at + length("$REPOSITORY"))
+      if (!at) print line
+      else if (address != "") print substr(line, 1, at - 1) address rest
+      else if (rest ~ /\//) { sub(/.*\//, "", rest); print substr(line, 1, at - 1) rest }
+    }
     function flush(  i, platform) {
       platform = ""
       for (i = 1; i <= n; i++) if (match(block[i], /linux-[a-z0-9]+\.tgz|darwin-[a-z0-9]+\.tgz/)) platform = substr(block[i], RSTART, RLENGTH - 4)
