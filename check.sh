@@ -4,7 +4,7 @@
 #
 # usage: check.sh [--fast | --long]
 #   --fast  without the real control plane, the release build and the demo's capture
-#   --long  all charts of the corpus and 2,000 mutations
+#   --long  all charts of the corpus, 2,000 mutations, and a whole release built in two folders that must come out the same
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -94,6 +94,26 @@ if [ "$mode" != --fast ]; then
   if [ "$size" -ge $limit ]; then
     echo "the release binary has $size bytes, $limit are allowed" >&2
     exit 1
+  fi
+
+  # The release that the tests install by Helm, kubectl and krew.
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+  if [ "$mode" = --long ]; then
+    step "a whole release, built in two folders"
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+    for folder in one "the other"; do
+      mkdir "$scratch/$folder"
+      git ls-files -z | xargs -0 tar -c | tar -x -C "$scratch/$folder"
+      # Each in a target folder of its own.
+      SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH env -u CARGO_TARGET_DIR "$scratch/$folder/release.sh" "$version"
+      rm -rf "$scratch/$folder/target"
+    done
+    diff -r "$scratch/one/dist" "$scratch/the other/dist"
+    export DRIFT_DIST=$scratch/one/dist
+  else
+    step "a release of this build"
+    export DRIFT_DIST=$scratch/dist
+    DIST=$DRIFT_DIST ./release.sh --pack "$version" "$(./release.sh --platform)=$drift"
   fi
 
   if [ -n "$build" ]; then

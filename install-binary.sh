@@ -97,7 +97,8 @@ page() {
   if [ -n "${HELM_DRIFT_URL:-}" ]; then
     echo "${HELM_DRIFT_URL%/}"
   elif [ -e "$plugin/.git" ] && has git; then
-    origin=$(git -C "$plugin" remote get-url origin 2>/dev/null || true)
+    # git's own way to write user and host, as in git@HOST:OWNER/NAME.git
+    origin=$(git -C "$plugin" remote get-url origin 2>/dev/null | sed -E 's,^(ssh://)?git@([^:/]+)[:/],https://\2/,' || true)
     case $origin in
       https://*) origin=${origin%/}; echo "${origin%.git}/releases/download/v$version" ;;
     esac

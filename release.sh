@@ -5,6 +5,7 @@
 # usage: release.sh VERSION                                builds for each platform that this machine can build for, and packs it
 #        release.sh --build VERSION [PLATFORM]...          builds alone: dist/bin/PLATFORM/drift
 #        release.sh --pack VERSION [PLATFORM=BINARY]...    packs alone; where none is named, what is below dist/bin
+#        release.sh --platform                             says this machine's
 #
 # Platforms: linux-amd64, linux-arm64 (static, with musl; on the other one of the two also a cross compiler), darwin-amd64,
 # darwin-arm64 (on macOS). VERSION is that of Cargo.toml. The address that the files will be released at, https://HOST/OWNER/NAME,
@@ -20,17 +21,22 @@ fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
 say() { printf 'release: %s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
+platforms="linux-amd64 linux-arm64 darwin-amd64 darwin-arm64"
+here=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/^x86_64$/amd64/; s/^aarch64$/arm64/')
+
 mode=all
 case ${1:-} in
+  --platform) echo "$here"; exit ;;
   --build | --pack) mode=${1#--}; shift ;;
 esac
-version=${1#v}
-[[ ${version:-} =~ ^[0-9] ]] || usage
+version=${1:-}
+version=${version#v}
+[[ $version =~ ^[0-9] ]] || usage
 shift
 
 ours=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 [ "$version" = "$ours" ] || fail "this is version $ours: Cargo.toml, plugin.yaml and krew/drift.yaml say which"
-dist=${DIST:-dist}
+dist=${DIST:-$PWD/dist}
 [[ $dist == /* ]] || dist=$caller/$dist
 mkdir -p "$dist"
 scratch=$(mktemp -d)
@@ -44,9 +50,6 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
   [ -z "$(git status --porcelain --untracked-files=no)" ] || note "the work tree has changes that are not committed"
 fi
 export SOURCE_DATE_EPOCH
-
-platforms="linux-amd64 linux-arm64 darwin-amd64 darwin-arm64"
-here=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/^x86_64$/amd64/; s/^aarch64$/arm64/')
 
 # target PLATFORM: Rust's name for it
 target() {

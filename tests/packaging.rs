@@ -1,6 +1,6 @@
 //! What is released: the archives and their sums, krew's manifest by krew's own rules, the hook that Helm runs. No cluster, no network.
 
-use crate::support::release::{VERSION, pack, platform};
+use crate::support::release::{Release, VERSION, pack, pack_in, platform};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,6 +28,13 @@ fn stand_in(folder: &Path, version: &str) -> PathBuf {
     fs::write(&program, format!("#!/bin/sh\necho drift {version}\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     program
+}
+
+const ADDRESS: &str = "https://git.example.com/me/drift";
+
+/// A release of such a program for this platform, in `dist` of the folder.
+fn packed(folder: &Path, version: &str) -> Release {
+    pack(&[(&platform(), &stand_in(folder, version))], &folder.join("dist"), ADDRESS)
 }
 
 fn yaml(path: &Path) -> Value {
@@ -120,11 +127,39 @@ fn krews_manifest_keeps_krews_rules_on_every_platform() {
     assert!(hook.contains(&format!("{})", names.join(" | "))));
 }
 
+/// What `release.sh --pack` reads of this repository.
+const PACKED: [&str; 14] = [
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "deny.toml",
+    "install-binary.sh",
+    "krew/drift.yaml",
+    "plugin.complete",
+    "plugin.yaml",
+    "release.sh",
+    "src/main.rs",
+    "tests/main.rs",
+    "tests/with_cluster.rs",
+];
+
 #[test]
-fn two_runs_give_the_same_files_and_their_sums_are_right() {
+fn two_runs_in_two_folders_give_the_same_files_and_their_sums_are_right() {
     let folder = folder("twice");
     let program = stand_in(&folder, VERSION);
-    let releases = ["one", "two"].map(|run| pack(&program, &folder.join(run), "https://git.example.com/me/drift"));
+    let programs: &[(&str, &Path)] = &[(&platform(), &program)];
+    // A copy that somebody else made: later, readable by them alone, in a folder with a blank.
+    let copy = folder.join("a copy");
+    for file in PACKED {
+        let to = copy.join(file);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::write(&to, fs::read(root().join(file)).unwrap()).unwrap();
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let releases =
+        [(root(), "one"), (&copy, "two")].map(|(root, run)| pack_in(root, programs, &folder.join(run), ADDRESS));
     let names = |dist: &Path| {
         let mut names: Vec<String> =
             fs::read_dir(dist).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -159,15 +194,38 @@ fn two_runs_give_the_same_files_and_their_sums_are_right() {
     let platforms = manifest["spec"]["platforms"].as_array().unwrap();
     assert_eq!(platforms.len(), 1);
     assert!(sums.contains(&format!("{}  drift-{VERSION}-{}.tgz", text(&platforms[0], "sha256"), platform())));
-    let address = format!("https://git.example.com/me/drift/releases/download/v{VERSION}/");
-    assert!(text(&platforms[0], "uri").starts_with(&address));
-    assert_eq!(text(&manifest["spec"], "homepage"), "https://git.example.com/me/drift");
+    assert!(text(&platforms[0], "uri").starts_with(&format!("{ADDRESS}/releases/download/v{VERSION}/")));
+    assert_eq!(text(&manifest["spec"], "homepage"), ADDRESS);
+}
+
+#[test]
+fn krews_manifest_names_the_address_of_the_release_or_none() {
+    let folder = folder("address");
+    let program = stand_in(&folder, VERSION);
+    let programs: &[(&str, &Path)] = &[("linux-amd64", &program), ("darwin-arm64", &program)];
+    for (repository, address) in [
+        ("https://git.example.com/me/drift.git/", "https://git.example.com/me/drift"),
+        ("git@git.example.com:me/drift.git", "https://git.example.com/me/drift"),
+        ("ssh://git@git.example.com/me/drift", "https://git.example.com/me/drift"),
+        ("/srv/git/drift", ""),
+    ] {
+        let manifest = yaml(&pack(programs, &folder.join("dist"), repository).manifest());
+        let home = manifest["spec"]["homepage"].as_str().unwrap_or_default();
+        assert_eq!(home, address, "{repository}");
+        for platform in manifest["spec"]["platforms"].as_array().unwrap() {
+            let labels = &platform["selector"]["matchLabels"];
+            let file = format!("drift-{VERSION}-{}-{}.tgz", text(labels, "os"), text(labels, "arch"));
+            let expected =
+                if address.is_empty() { file } else { format!("{address}/releases/download/v{VERSION}/{file}") };
+            assert_eq!(text(platform, "uri"), expected, "{repository}");
+        }
+    }
 }
 
 #[test]
 fn the_archives_have_each_hosts_layout_and_nothing_that_it_refuses() {
     let folder = folder("layout");
-    let release = pack(&stand_in(&folder, VERSION), &folder.join("dist"), "https://git.example.com/me/drift");
+    let release = packed(&folder, VERSION);
     for (archive, prefix) in [(release.archive(), "drift/"), (release.helm3_archive(), "")] {
         let output = Command::new("tar").arg("-tvzf").arg(&archive).output().unwrap();
         let listing = String::from_utf8(output.stdout).unwrap();
@@ -188,7 +246,7 @@ fn the_archives_have_each_hosts_layout_and_nothing_that_it_refuses() {
 #[test]
 fn the_bill_of_materials_names_what_is_compiled_in_and_no_more() {
     let folder = folder("materials");
-    let release = pack(&stand_in(&folder, VERSION), &folder.join("dist"), "https://git.example.com/me/drift");
+    let release = packed(&folder, VERSION);
     let bill: Value =
         serde_json::from_slice(&fs::read(release.dist.join(format!("drift-{VERSION}.cdx.json"))).unwrap()).unwrap();
     assert_eq!((text(&bill, "bomFormat"), text(&bill, "specVersion")), ("CycloneDX", "1.5"));
@@ -275,7 +333,7 @@ impl Plugins {
 fn the_hook_takes_an_archive_offline_and_holds_it_to_its_sum() {
     let plugins = Plugins::new("offline");
     let folder = &plugins.folder;
-    let release = pack(&stand_in(folder, VERSION), &folder.join("dist"), "https://git.example.com/me/drift");
+    let release = packed(folder, VERSION);
     for archive in [release.archive(), release.helm3_archive()] {
         let archive = archive.to_str().unwrap();
         plugins.takes(&[("HELM_DRIFT_ARCHIVE", archive)]);
@@ -310,8 +368,7 @@ fn the_hook_takes_an_archive_offline_and_holds_it_to_its_sum() {
 #[test]
 fn the_hook_refuses_a_program_of_another_version_or_machine() {
     let plugins = Plugins::new("another");
-    let release =
-        pack(&stand_in(&plugins.folder, "9.9.9"), &plugins.folder.join("dist"), "https://git.example.com/me/drift");
+    let release = packed(&plugins.folder, "9.9.9");
     let archive = release.archive();
     plugins.refuses(&[("HELM_DRIFT_ARCHIVE", archive.to_str().unwrap())], "that runs on this machine");
 }

@@ -3,13 +3,14 @@
 use crate::support::control_plane::{Helm, control_plane};
 use crate::support::namespace::Namespace;
 use crate::support::process::{self, Finished};
-use crate::support::release::{VERSION, release};
+use crate::support::release::{VERSION, pack, release};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -99,23 +100,49 @@ fn offered(lines: &str) -> Vec<&str> {
     lines.lines().filter(|line| !line.starts_with(':')).map(|line| line.split('\t').next().unwrap()).collect()
 }
 
+/// What is in an archive under this name.
+fn entry(archive: &Path, name: &str) -> Vec<u8> {
+    let output = Command::new("tar").arg("-xzOf").arg(archive).arg(name).output().unwrap();
+    assert!(output.status.success(), "{}: no {name}", archive.display());
+    output.stdout
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    ring::digest::digest(&ring::digest::SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[test]
 fn helm_3_helm_4_kubectl_and_krew_install_and_run_the_same_archive() {
     let archive = release().archive();
-    println!("{}", archive.file_name().unwrap().to_str().unwrap());
+    let bytes = fs::read(&archive).unwrap();
+    let sum = sha256(&bytes);
+    println!("{}: {} bytes, sha256 {sum}", archive.file_name().unwrap().to_str().unwrap(), bytes.len());
+    let program = entry(&archive, "drift/bin/drift");
+    assert!(program == entry(&release().helm3_archive(), "bin/drift"), "one program in both layouts");
+    println!("drift/bin/drift: {} bytes, sha256 {}", program.len(), sha256(&program));
+    let sums = fs::read_to_string(release().dist.join("SHA256SUMS")).unwrap();
+    assert!(sums.lines().any(|line| line.starts_with(&sum)), "SHA256SUMS has its sum: {sums}");
     let mut answers = Vec::new();
 
-    // Helm 3 takes directories, and addresses; Helm 4 archives too.
+    // Helm 3 takes directories, and addresses, where it wants a layout of its own; Helm 4 archives too.
     let three = Desk::new("same3", Helm::Three);
     let unpacked = release().unpack(&three.home);
     three.installs_by_helm(text(&unpacked));
     answers.push(in_sync(three.run(&["helm", "drift", "nucleus"])));
-    println!("helm {}: installed and run", three.done(&["helm", "version", "--short"]).trim());
+    println!(
+        "helm {}: installed and run, from the unpacked archive",
+        three.done(&["helm", "version", "--short"]).trim()
+    );
+    three.done(&["helm", "plugin", "uninstall", "drift"]);
+    let address = serve(release().dist.clone());
+    three.installs_by_helm(&format!("{address}/{}", release().helm3_archive().file_name().unwrap().to_str().unwrap()));
+    answers.push(in_sync(three.run(&["helm", "drift", "nucleus"])));
+    println!("helm {}: and from an address", three.done(&["helm", "version", "--short"]).trim());
 
     let four = Desk::new("same4", Helm::Four);
     four.installs_by_helm(text(&archive));
     answers.push(in_sync(four.run(&["helm", "drift", "nucleus"])));
-    println!("helm {}: installed and run", four.done(&["helm", "version", "--short"]).trim());
+    println!("helm {}: installed and run, from the archive", four.done(&["helm", "version", "--short"]).trim());
 
     let by_hand = Desk::new("samek", Helm::Four);
     let unpacked = release().unpack(&by_hand.home);
@@ -126,15 +153,18 @@ fn helm_3_helm_4_kubectl_and_krew_install_and_run_the_same_archive() {
     };
     assert_eq!(links, link("kubectl-drift") + &link("kubectl_complete-drift"));
     answers.push(in_sync(by_hand.run(&["kubectl", "drift", "nucleus"])));
-    println!("kubectl: installed and run");
+    let version: Value =
+        serde_json::from_str(&by_hand.done(&["kubectl", "version", "--client", "-o", "json"])).unwrap();
+    println!("kubectl {}: linked and run", version["clientVersion"]["gitVersion"].as_str().unwrap());
 
     let krew = Desk::new("samew", Helm::Four);
     let manifest = format!("--manifest={}", release().manifest().display());
     let file = format!("--archive={}", archive.display());
     krew.done(&["kubectl", "krew", "install", &manifest, &file]);
     answers.push(in_sync(krew.run(&["kubectl", "drift", "nucleus"])));
-    let licence = krew.home.join(format!("krew/store/drift/v{VERSION}/LICENSE"));
-    assert!(licence.is_file(), "{}", licence.display());
+    let store = krew.home.join(format!("krew/store/drift/v{VERSION}"));
+    assert!(store.join("LICENSE").is_file(), "{}", store.display());
+    assert!(fs::read(store.join("kubectl-drift")).unwrap() == program, "krew's is the same program");
     println!(
         "krew {}: installed and run",
         krew.done(&["kubectl", "krew", "version"])
@@ -146,6 +176,44 @@ fn helm_3_helm_4_kubectl_and_krew_install_and_run_the_same_archive() {
 
     answers.dedup();
     assert_eq!(answers.len(), 1, "all say the same: {answers:?}");
+    println!("{}", answers[0].trim_end());
+}
+
+/// krew itself unpacks the archive of each platform that its manifest has: of the release, and of one for every platform.
+#[test]
+fn krew_installs_every_platform_of_its_manifest() {
+    let desk = Desk::new("platforms", Helm::Four);
+    let program = desk.home.join("stand-in");
+    fs::write(&program, format!("#!/bin/sh\necho drift {VERSION}\n")).unwrap();
+    let every = ["linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64"].map(|name| (name, program.as_path()));
+    let every = pack(&every, &desk.home.join("dist"), "");
+    for release in [release(), &every] {
+        let manifest: Value = serde_saphyr::from_str(&fs::read_to_string(release.manifest()).unwrap()).unwrap();
+        let platforms = manifest["spec"]["platforms"].as_array().unwrap();
+        for labels in platforms.iter().map(|platform| &platform["selector"]["matchLabels"]) {
+            let [os, arch] = ["os", "arch"].map(|key| labels[key].as_str().unwrap());
+            let archive = release.dist.join(format!("drift-{VERSION}-{os}-{arch}.tgz"));
+            let root = desk.home.join(format!("krew-{os}-{arch}"));
+            let variables = [("KREW_ROOT", text(&root)), ("KREW_OS", os), ("KREW_ARCH", arch)];
+            let manifest = format!("--manifest={}", release.manifest().display());
+            let file = format!("--archive={}", archive.display());
+            desk.run_with(&["kubectl", "krew", "install", &manifest, &file], &variables)
+                .success()
+                .unwrap_or_else(|problem| panic!("{os}-{arch}: {problem}"));
+            let program = root.join(format!("store/drift/v{VERSION}/kubectl-drift"));
+            let bytes = fs::read(&program).unwrap();
+            let machine = match bytes.get(..20) {
+                Some([0x7f, b'E', b'L', b'F', .., 62, 0]) => "linux-amd64",
+                Some([0x7f, b'E', b'L', b'F', .., 183, 0]) => "linux-arm64",
+                Some([0xcf, 0xfa, 0xed, 0xfe, 7, 0, 0, 1, ..]) => "darwin-amd64",
+                Some([0xcf, 0xfa, 0xed, 0xfe, 12, 0, 0, 1, ..]) => "darwin-arm64",
+                _ => "a stand-in",
+            };
+            assert!(machine == format!("{os}-{arch}") || std::ptr::eq(release, &every), "{machine}");
+            println!("krew for {os}-{arch}: installed, {} bytes, {machine}", bytes.len());
+            fs::remove_dir_all(root).unwrap();
+        }
+    }
 }
 
 #[test]

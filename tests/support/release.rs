@@ -1,4 +1,5 @@
-//! The program as it is now, packed as a release: by `release.sh`, the way every release is. Knows nothing of who installs it.
+//! The program as it is now, packed as a release: by `release.sh`, the way every release is; or the release that `$DRIFT_DIST`
+//! names, a folder that `release.sh` filled. Knows nothing of who installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,9 +49,14 @@ pub(crate) fn platform() -> String {
     format!("{os}-{arch}")
 }
 
-/// The program of this build, without what only a debugger needs, packed once a test run.
+/// `$DRIFT_DIST`; else the program of this build, without what only a debugger needs, packed once a test run.
 pub(crate) fn release() -> &'static Release {
     static RELEASE: LazyLock<Release> = LazyLock::new(|| {
+        if let Some(dist) = std::env::var_os("DRIFT_DIST") {
+            let release = Release { dist: Path::new(env!("CARGO_MANIFEST_DIR")).join(dist) };
+            assert!(release.archive().is_file(), "DRIFT_DIST has no {}", release.archive().display());
+            return release;
+        }
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("release");
         std::fs::create_dir_all(&folder).unwrap();
         let program = folder.join("drift");
@@ -58,17 +64,22 @@ pub(crate) fn release() -> &'static Release {
         if !strip.is_ok_and(|status| status.success()) {
             std::fs::copy(env!("CARGO_BIN_EXE_drift"), &program).unwrap();
         }
-        pack(&program, &folder.join("dist"), "https://example.com/helm-drift")
+        pack(&[(&platform(), &program)], &folder.join("dist"), "https://git.example.com/me/drift")
     });
     &RELEASE
 }
 
-/// Packs a file as this machine's program, with a time of its own.
-pub(crate) fn pack(program: &Path, dist: &Path, repository: &str) -> Release {
+/// Packs files as these platforms' programs, with a time of its own. Without a repository no address is known.
+pub(crate) fn pack(programs: &[(&str, &Path)], dist: &Path, repository: &str) -> Release {
+    pack_in(Path::new(env!("CARGO_MANIFEST_DIR")), programs, dist, repository)
+}
+
+/// The same by the `release.sh` of another copy of this repository.
+pub(crate) fn pack_in(root: &Path, programs: &[(&str, &Path)], dist: &Path, repository: &str) -> Release {
     let output = Command::new("bash")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("release.sh"))
+        .arg(root.join("release.sh"))
         .args(["--pack", VERSION])
-        .arg(format!("{}={}", platform(), program.display()))
+        .args(programs.iter().map(|(platform, program)| format!("{platform}={}", program.display())))
         .env("DIST", dist)
         .env("DRIFT_REPOSITORY", repository)
         .env("SOURCE_DATE_EPOCH", "1764000000")
