@@ -28,13 +28,13 @@ pub(crate) enum Verb {
     /// Compare releases with the cluster (the default)
     #[command(args_override_self = true)]
     Check(Box<CheckArgs>),
-    /// Show the check as a diff of desired and live state
+    /// The check, as a diff from what Helm wants to what is there
     #[command(args_override_self = true)]
     Diff(Box<DiffArgs>),
-    /// Show a release's revisions, and how many differences the live state has to each
+    /// Show a release's revisions, and how far the cluster is from each
     #[command(args_override_self = true)]
     History(Box<HistoryArgs>),
-    /// Keep what the check read in one file, to be judged later by --from
+    /// Keep what a check reads in one file, to be judged anywhere by --from
     #[command(args_override_self = true)]
     Capture(Box<CaptureArgs>),
     /// Check a configuration file
@@ -49,7 +49,7 @@ pub(crate) enum Verb {
     },
     /// Print the manual, a page for each command
     Man(ManArgs),
-    /// Let kubectl find this program, and its completions, by links in a directory on PATH
+    /// Make `kubectl drift` work, with completion, by two links on PATH
     InstallKubectl(InstallArgs),
     /// Print the version
     Version,
@@ -108,7 +108,7 @@ pub(crate) struct HistoryArgs {
     /// Namespace of the release; else HELM_NAMESPACE, the context's, default
     #[arg(short, long, value_name = "NAME", help_heading = RELEASES)]
     pub(crate) namespace: Option<String>,
-    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
+    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER, secret
     #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
     pub(crate) storage_driver: Option<String>,
     #[command(flatten)]
@@ -167,7 +167,7 @@ pub(crate) struct ConfigCheckArgs {
     /// Try the rules on the releases of this namespace, not of all
     #[arg(short, long, value_name = "NAME", help_heading = RELEASES)]
     pub(crate) namespace: Option<String>,
-    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
+    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER, secret
     #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
     pub(crate) storage_driver: Option<String>,
     #[command(flatten)]
@@ -315,10 +315,10 @@ pub(crate) struct Which {
     /// Only releases whose newest record has these labels, e.g. team=web,tier!=db
     #[arg(short = 'l', long, help_heading = RELEASES)]
     pub(crate) selector: Option<String>,
-    /// Judge this revision of the one named release, not its current one
+    /// Compare with this revision of the one named release, not with its current one
     #[arg(long, value_name = "N", value_parser = revision, help_heading = RELEASES)]
     pub(crate) revision: Option<u64>,
-    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER
+    /// Where Helm keeps its records: secret or configmap; else HELM_DRIVER, secret
     #[arg(long, value_name = "DRIVER", help_heading = RELEASES)]
     pub(crate) storage_driver: Option<String>,
 }
@@ -340,14 +340,14 @@ pub(crate) struct Told {
     /// Configuration file; else helm-drift/config.yaml in the user's configuration directory
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = RULES)]
     pub(crate) config: Option<PathBuf>,
-    /// How releases are treated, whatever the configuration and labels say
+    /// Whether releases are judged, whatever the configuration and labels say
     #[arg(long, value_enum, value_name = "MODE", help_heading = RULES)]
     pub(crate) mode: Option<Mode>,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Replay {
-    /// Read a capture, not a cluster
+    /// Take the cluster's answers from this file, which `drift capture` wrote
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = RELEASES,
           conflicts_with_all = CONNECTION)]
     pub(crate) from: Option<PathBuf>,
@@ -370,7 +370,7 @@ const CONNECTION: [&str; 11] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Shown {
-    /// Who judges what is changed or removed
+    /// Who has the last word on a changed or removed field
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t, help_heading = READING)]
     pub(crate) engine: Engine,
     /// Show only releases of this state; the exit code follows what is shown
@@ -388,7 +388,7 @@ pub(crate) struct Screen {
     /// When to colour
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", hide_default_value = true, help_heading = OUTPUT)]
     pub(crate) color: Color,
-    /// The table of releases alone, and errors: no findings below it, no progress
+    /// Say less: of a report the table of releases alone; no progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = OUTPUT)]
     pub(crate) quiet: bool,
     /// Say on stderr what is asked of the cluster; twice: more
@@ -453,19 +453,19 @@ pub(crate) struct Where {
 /// Who judges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The local comparison, which needs no right to write
+    /// The comparison made here: read rights are enough
     #[default]
     Local,
-    /// And a server-side apply dry run for what it finds changed or removed; needs the verb patch
+    /// The API server, asked by a dry run of server-side apply; needs the verb patch
     Server,
 }
 
 /// How releases are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Say what differs
+    /// They are, and drift counts
     Warn,
-    /// Do not judge them
+    /// They are listed, and no more
     Disabled,
     /// Told apart from a word that is no mode, as it is a command
     #[value(hide = true)]
@@ -475,12 +475,18 @@ pub(crate) enum Mode {
 /// How a report is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
+    /// A line per release, and below what is wrong with each
     #[default]
     Table,
+    /// The same, with revision, chart, time, and a class per finding
     Wide,
+    /// What differs, per object
     Diff,
+    /// The whole report
     Json,
+    /// The whole report
     Yaml,
+    /// An object with drift per line, as KIND.GROUP/NAME, for xargs
     Name,
 }
 
@@ -568,7 +574,7 @@ pub(crate) fn definition(called: &str) -> clap::Command {
         .bin_name(called)
         .override_usage(format!("{called} [RELEASE]... [OPTIONS]\n       {called} COMMAND [RELEASE]... [OPTIONS]"))
         .after_help(format!(
-            "{}\n\nExit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told.",
+            "{}\n\n{VERDICT}",
             examples(
                 called,
                 &[
@@ -579,12 +585,17 @@ pub(crate) fn definition(called: &str) -> clap::Command {
                     ("{} history nucleus -n prod", "which revision is it really? was it rolled back by hand?"),
                     ("{} correct nucleus --dry-run", "how it would get back to what Helm says"),
                     ("{} -A -o json", "for a program; -o name for xargs"),
-                    ("{} capture nucleus --to FILE", "keep the evidence, to be judged by --from FILE"),
+                    ("{} capture nucleus --to FILE", "keep the evidence; --from FILE judges it anywhere"),
                 ],
             ),
         ));
     for (name, lines) in EXAMPLES {
-        let help = examples(called, lines);
+        let mut help = examples(called, lines);
+        match *name {
+            "check" | "diff" => help.push_str(&format!("\n\n{VERDICT}")),
+            "history" | "capture" | "config check" => help.push_str(&format!("\n\n{DONE}")),
+            _ => {}
+        }
         command = match name.split_once(' ') {
             None => command.mut_subcommand(*name, |verb| verb.after_help(help)),
             Some((name, verb)) => {
@@ -594,6 +605,11 @@ pub(crate) fn definition(called: &str) -> clap::Command {
     }
     command
 }
+
+/// Exit codes of what judges, and of what does something else.
+const VERDICT: &str =
+    "Exit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told.";
+const DONE: &str = "Exit code: 0 done, 2 it could not be done.";
 
 /// A line of the shell, `{}` in place of what was called, and what it is for.
 type Example = (&'static str, &'static str);

@@ -197,7 +197,7 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     /// Whether progress may be shown: stderr is a terminal, and neither `--quiet`, `--no-progress` nor a log is in the way.
     pub(crate) progress: bool,
-    /// Columns of the terminal; `None`: stdout is none, and nothing is cut.
+    /// Columns of the terminal, or as COLUMNS asks; `None`: neither, and nothing is cut.
     pub(crate) width: Option<usize>,
 }
 
@@ -889,9 +889,14 @@ impl Output {
             color_stderr: wants_color(screen.color, env, env.stderr_is_terminal),
             quiet: screen.quiet,
             progress: env.stderr_is_terminal && !screen.no_progress && verbosity == Verbosity::Normal,
-            width: env.width.filter(|_| env.stdout_is_terminal),
+            width: env.width.or_else(|| columns(env)),
         }
     }
+}
+
+/// What ps(1) and help take COLUMNS for, too: the width where stdout is no terminal.
+fn columns(env: &Env) -> Option<usize> {
+    env.get("COLUMNS")?.to_str()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 /// The command line takes [`crate::cli::STATUS`] only.

@@ -7,9 +7,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 /// The variables that count; no other is looked at.
-const VARIABLES: [&str; 26] = [
+const VARIABLES: [&str; 27] = [
     "CLICOLOR",
     "CLICOLOR_FORCE",
+    "COLUMNS",
     "HELM_BIN",
     "HELM_CACHE_HOME",
     "HELM_COLOR",

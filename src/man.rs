@@ -2,6 +2,7 @@
 
 use std::io;
 
+use clap::builder::{Resettable, StyledStr};
 use clap_mangen::Man;
 
 use crate::cli;
@@ -40,10 +41,28 @@ fn add(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
 fn page(command: &clap::Command) -> io::Result<Page> {
     // Of a command: `drift-diff`.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let man = Man::new(command.clone()).manual("helm drift").source(concat!("drift ", env!("CARGO_PKG_VERSION")));
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let command = command.clone().after_help(Resettable::<StyledStr>::Reset);
+    let man = Man::new(command).manual("helm drift").source(concat!("drift ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     man.render(&mut text)?;
+    text.extend_from_slice(sections(&after).as_bytes());
     Ok(Page { name, text })
+}
+
+/// What help says at its end, in the sections that manuals have for it. clap_mangen would fill its lines as prose.
+fn sections(after: &str) -> String {
+    after
+        .split("\n\n")
+        .filter_map(|paragraph| {
+            let (title, body) = paragraph.split_once(':')?;
+            let body = body.replace('\\', "\\e").replace('-', "\\-");
+            Some(match title {
+                "Examples" => format!(".SH EXAMPLES\n.nf{body}\n.fi\n"),
+                _ => format!(".SH EXIT STATUS\n{}\n", body.trim_start()),
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -62,7 +81,7 @@ mod tests {
         for page in &pages {
             let text = String::from_utf8_lossy(&page.text);
             assert!(text.contains(".SH SYNOPSIS"), "{}: {text}", page.name);
-            assert!(page.name == "drift-config" || text.contains("Examples:"), "{}: {text}", page.name);
+            assert!(page.name == "drift-config" || text.contains(".SH EXAMPLES\n.nf\n  "), "{}: {text}", page.name);
             assert!(text.contains(&format!(".TH {} 1", page.name)), "{}: {text}", page.name);
             let flag = if page.name == "drift-diff" { "\\-\\-show\\-all" } else { "\\-\\-help" };
             assert!(text.contains(flag), "{}: {text}", page.name);

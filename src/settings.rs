@@ -558,8 +558,8 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_s_example_is_obeyed() {
-        let section = include_str!("../README.md").split("\n## Configuration\n").nth(1).unwrap();
+    fn the_usage_page_s_example_is_obeyed() {
+        let section = include_str!("../docs/usage.md").split("\n## Configuration\n").nth(1).unwrap();
         let example = section.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
         let settings = Settings::parse(example).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((settings.rules.ignore.len(), settings.releases.len()), (1, 1));

@@ -129,39 +129,40 @@ fn every_helm_reads_plugin_yaml() {
     assert_eq!(keys, ["name", "version", "usage", "description", "command", "hooks"]);
 }
 
-/// `<!-- transcript: ARGUMENTS -->` in a document is followed by a block that is exactly what the program prints.
-/// `DRIFT_WRITE_TRANSCRIPTS=1` writes them anew.
+/// Under `<!-- transcript -->` the block's lines after `$ ` are commands, and what is below each is what it prints on a terminal
+/// of 112 columns. `DRIFT_WRITE_TRANSCRIPTS=1` writes them anew.
 #[test]
 fn transcripts_are_what_the_program_prints() {
+    const OPENS: &str = "<!-- transcript -->\n```console\n";
+    const CLOSES: &str = "```\n";
     let write = std::env::var_os("DRIFT_WRITE_TRANSCRIPTS").is_some();
+    let program = Path::new(env!("CARGO_BIN_EXE_drift")).parent().unwrap().display();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
     let mut seen = 0;
-    for document in ["README.md"] {
-        let path = root().join(document);
-        let text = fs::read_to_string(&path).unwrap();
-        let mut pieces = text.split("<!-- transcript: ");
+    for document in ["README.md", "docs/comparison.md", "docs/sweep.md"] {
+        let file = root().join(document);
+        let text = fs::read_to_string(&file).unwrap();
+        let mut pieces = text.split(OPENS);
         let mut anew = pieces.next().unwrap().to_owned();
         for piece in pieces {
-            let (arguments, rest) = piece.split_once(" -->").unwrap();
-            let output = Command::new(env!("CARGO_BIN_EXE_drift"))
-                .args(arguments.split(' '))
-                .env_clear()
-                .current_dir(root())
-                .output()
-                .unwrap();
-            let printed = String::from_utf8(output.stdout).unwrap();
-            let block = format!("\n\n```console\n$ drift {arguments}\n{printed}```\n");
-            let after = rest
-                .strip_prefix("\n\n```console\n")
-                .and_then(|rest| rest.split_once("\n```\n"))
-                .map_or(rest, |(_, after)| after);
-            if !write {
-                assert!(rest.starts_with(&block), "{document}: `drift {arguments}` prints\n{printed}");
+            let (block, after) = piece.split_once(CLOSES).unwrap();
+            let mut printed = String::new();
+            for line in block.lines().filter(|line| line.starts_with("$ ")) {
+                let command = line.trim_start_matches("$ ");
+                let mut shell = Command::new("bash");
+                shell.args(["-c", command]).env_clear().env("PATH", &path).env("COLUMNS", "112").current_dir(root());
+                let output = shell.output().unwrap();
+                assert!(output.stderr.is_empty(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+                printed.push_str(&format!("{line}\n{}", String::from_utf8(output.stdout).unwrap()));
             }
-            anew.push_str(&format!("<!-- transcript: {arguments} -->{block}{after}"));
+            if !write {
+                assert!(block == printed, "{document} differs from what is printed:\n{printed}");
+            }
+            anew.push_str(&format!("{OPENS}{printed}{CLOSES}{after}"));
             seen += 1;
         }
         if write {
-            fs::write(&path, anew).unwrap();
+            fs::write(&file, anew).unwrap();
         }
     }
     assert!(seen > 0, "no document has a transcript");
