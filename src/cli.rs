@@ -456,7 +456,7 @@ pub(crate) enum Engine {
     /// The comparison made here: read rights are enough
     #[default]
     Local,
-    /// The API server, asked by a dry run of server-side apply; needs the verb patch
+    /// Also the API server, asked by a dry run of server-side apply; needs the verb patch
     Server,
 }
 

@@ -167,3 +167,31 @@ fn transcripts_are_what_the_program_prints() {
     }
     assert!(seen > 0, "no document has a transcript");
 }
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut documents = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains(':') {
+                continue;
+            }
+            let to = if file.is_empty() { document.clone() } else { document.with_file_name("").join(file) };
+            assert!(to.exists(), "{}: {link}", document.display());
+            let there = heading.is_empty() || headings(&fs::read_to_string(&to).unwrap()).any(|name| name == heading);
+            assert!(there, "{}: no heading for {link}", document.display());
+        }
+    }
+}
+
+/// The names that GitHub gives to headings.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
+    })
+}
