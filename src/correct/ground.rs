@@ -18,7 +18,8 @@ use crate::drift::mask::is_secret;
 use crate::drift::object::ObjectKey;
 use crate::drift::outcome::{Decision, Planned};
 use crate::drift::payload::{self, Limits};
-use crate::drift::plan::{self, Ground, Plan};
+use crate::drift::plan::{Action, Ground, Plan};
+use crate::drift::planner;
 use crate::drift::refusal::Refusal;
 use crate::drift::release::{RecordMeta, Release, ReleaseKey};
 use crate::drift::rendering::Rendering;
@@ -54,12 +55,12 @@ impl Run<'_> {
         };
         let Some((subject, ground)) = subject else {
             // What cannot be read is refused for its state, whatever else there is.
-            let refusal = plan::plan(&report, &self.blank(), &self.options.wishes)
+            let refusal = planner::plan(&report, &self.blank(), &self.options.wishes)
                 .err()
                 .unwrap_or(Refusal::State { reason: "Unverified", message: report.message.clone() });
             return (decided(Decision::Refuse(refusal)), None);
         };
-        let planned = match plan::plan(&report, &ground, &self.options.wishes) {
+        let planned = match planner::plan(&report, &ground, &self.options.wishes) {
             Ok(None) => Decision::Leave,
             Err(refusal) => Decision::Refuse(refusal),
             Ok(Some(plan)) => match self.gate(&plan, &subject).await {
@@ -174,7 +175,7 @@ impl Run<'_> {
 
     /// An upgrade must render what is stored: it goes back to that, and changes nothing else.
     async fn gate(&self, plan: &Plan, subject: &Subject) -> Result<(), Refusal> {
-        if !plan.steps.iter().any(|step| step.action == plan::Action::Upgrade) {
+        if !plan.steps.iter().any(|step| step.action == Action::Upgrade) {
             return Ok(());
         }
         let Ok(helm) = &self.helm else { return Ok(()) };

@@ -22,6 +22,7 @@ pub(crate) mod owners;
 pub(crate) mod pattern;
 pub(crate) mod payload;
 pub(crate) mod plan;
+pub(crate) mod planner;
 pub(crate) mod policy;
 pub(crate) mod refusal;
 pub(crate) mod release;

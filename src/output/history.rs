@@ -131,7 +131,7 @@ impl<'a> JsonRevision<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::{contract, sample};
     use super::*;
     use crate::drift::distance::tests::report;
     use serde_json::Value;
@@ -185,6 +185,7 @@ the live state is as in revision 11, but revision 12 is current: rolled back by 
         let json: Value = serde_json::from_str(&printed(Format::Json, None, &history)).unwrap();
         let yaml: Value = serde_saphyr::from_str(&printed(Format::Yaml, None, &history)).unwrap();
         assert_eq!(json, yaml);
+        assert_eq!(contract::errors(&json), [""; 0]);
         assert!(!printed(Format::Yaml, None, &history).contains('\u{1b}'));
         assert_eq!(
             (&json["kind"], &json["current"], &json["fitting"], &json["revisions"][1]["differences"]),

@@ -508,10 +508,8 @@ fn trouble_reason(reason: TroubleReason) -> &'static str {
 mod tests {
     use super::*;
     use crate::drift::object::FieldPath;
-    use crate::output::sample;
-    use serde_json::{Map, json};
-
-    const SCHEMA: &str = include_str!("../../docs/report.schema.json");
+    use crate::output::{contract, sample};
+    use serde_json::json;
 
     fn printed(report: &Report) -> String {
         let mut out = Vec::new();
@@ -523,72 +521,6 @@ mod tests {
         let mut out = Vec::new();
         report_yaml(&mut out, report).unwrap();
         String::from_utf8(out).unwrap()
-    }
-
-    /// Checks a value by the words of JSON Schema that our schema uses, and more strictly than it: unknown keys are errors, as are
-    /// words that this function does not know.
-    fn check(root: &Value, schema: &Value, value: &Value, place: &str, errors: &mut Vec<String>) {
-        let Value::Object(words) = schema else { panic!("{place}: not a schema: {schema}") };
-        let names = |word: &str| schema.get(word).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-        for (word, say) in words {
-            let fits = match word.as_str() {
-                "$schema" | "$id" | "$defs" | "title" | "description" => true,
-                "$ref" => {
-                    let pointer = say.as_str().and_then(|name| name.strip_prefix('#')).unwrap();
-                    check(root, root.pointer(pointer).unwrap(), value, place, errors);
-                    true
-                }
-                "const" => value == say,
-                "enum" => say.as_array().unwrap().contains(value),
-                "type" => {
-                    let is = |name: &Value| match name.as_str().unwrap() {
-                        "object" => value.is_object(),
-                        "array" => value.is_array(),
-                        "string" => value.is_string(),
-                        "boolean" => value.is_boolean(),
-                        "integer" => value.is_u64() || value.is_i64(),
-                        "null" => value.is_null(),
-                        other => panic!("{place}: type {other}"),
-                    };
-                    say.as_array().map_or_else(|| is(say), |any| any.iter().any(is))
-                }
-                "minimum" => value.as_i64() >= say.as_i64(),
-                "format" => value.as_str().is_some_and(|text| text.parse::<Timestamp>().is_ok() && text.len() == 20),
-                "anyOf" => say.as_array().unwrap().iter().any(|one| {
-                    let mut found = Vec::new();
-                    check(root, one, value, place, &mut found);
-                    found.is_empty()
-                }),
-                "required" => say.as_array().unwrap().iter().all(|name| value.get(name.as_str().unwrap()).is_some()),
-                "items" => {
-                    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                        check(root, say, item, &format!("{place}/{index}"), errors);
-                    }
-                    true
-                }
-                "properties" => {
-                    let known = names("properties");
-                    for (name, field) in value.as_object().into_iter().flatten() {
-                        match known.get(name) {
-                            Some(schema) => check(root, schema, field, &format!("{place}/{name}"), errors),
-                            None => errors.push(format!("{place}/{name}: not in the schema")),
-                        }
-                    }
-                    true
-                }
-                other => panic!("{place}: the schema says {other}, which this check does not know"),
-            };
-            if !fits {
-                errors.push(format!("{place}: {word} {say}: {value}"));
-            }
-        }
-    }
-
-    fn errors(value: &Value) -> Vec<String> {
-        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-        let mut errors = Vec::new();
-        check(&schema, &schema, value, "", &mut errors);
-        errors
     }
 
     fn with_every_finding(each: impl Fn(&mut Finding)) -> Report {
@@ -608,7 +540,7 @@ mod tests {
         });
         for report in [sample::report(), bare, nothing_known] {
             let value: Value = serde_json::from_str(&printed(&report)).unwrap();
-            assert_eq!(errors(&value), [""; 0]);
+            assert_eq!(contract::errors(&value), [""; 0]);
         }
     }
 
@@ -626,13 +558,13 @@ mod tests {
         ] {
             let mut value = good.clone();
             *value.pointer_mut(pointer).unwrap() = bad;
-            assert!(!errors(&value).is_empty(), "{pointer}");
+            assert!(!contract::errors(&value).is_empty(), "{pointer}");
         }
     }
 
     #[test]
     fn closed_lists_are_those_of_the_schema() {
-        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        let schema = contract::schema();
         let list = |pointer: &str| -> Vec<String> {
             let list = schema.pointer(&format!("/$defs/{pointer}/enum")).and_then(Value::as_array).unwrap();
             list.iter().filter_map(Value::as_str).map(str::to_owned).collect()

@@ -1,5 +1,7 @@
 //! What people and pipes see: a report on stdout in the format asked for, trouble and progress on stderr.
 
+#[cfg(test)]
+mod contract;
 mod diff;
 mod escape;
 mod group;

@@ -178,7 +178,7 @@ impl Writer<'_> {
                 format!(": an atomic helm upgrade to the manifest of revision {}{}", plan.judged, hooks(plan))
             }
             Action::Reapply => format!(": helm rollback to revision {}{}", plan.judged, hooks(plan)),
-            Action::Recreate { object, lost } => format!(" {object}: deleted and created again; lost is {lost}"),
+            Action::Recreate { object, lost } => format!(" {object}: deleted and created again; what is lost: {lost}"),
             Action::Patch(object) if plan.apply_method == ApplyMethod::ServerSide => {
                 format!(" {object}: applied server-side in Helm's name")
             }
@@ -319,5 +319,93 @@ fn mark(finding: &Finding) -> (&'static str, anstyle::Style) {
         Change::Removed => ("-", YELLOW),
         Change::Missing => ("!", ALARM),
         Change::Unreadable => ("?", CYAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Format;
+    use crate::output::sample;
+
+    fn style(width: Option<usize>) -> Style {
+        Style {
+            format: Format::Table,
+            show_all: false,
+            color: false,
+            width,
+            now: sample::now(),
+            all_namespaces: false,
+            quiet: false,
+        }
+    }
+
+    fn plan(width: Option<usize>) -> String {
+        let mut out = Vec::new();
+        let report = sample::outcome().report;
+        Paper::new(&mut out, PlanFormat::Table, style(width))
+            .plan(&report, &sample::planned(), Some("x.drift"))
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_plan_says_what_becomes_of_everything() {
+        let expected = "\
+prod/nucleus, back to revision 12, on https://10.0.0.1:6443 (context prod)
+  a fight: queue-tuner has set Queue/orders .spec.depth again since it was corrected at 2026-11-30T10:00:00Z; stop that first
+  recreate RoleBinding/api: deleted and created again; what is lost: its rights for a moment
+    ~ .roleRef.name   admin → viewer
+  upgrade: an atomic helm upgrade to the manifest of revision 12; hooks are not run: pre-upgrade Job/migrate
+    ~ Deployment/api .spec.template.spec.containers[name=\"api\"].image   api:2 → api:1
+    ! ConfigMap/features missing
+  patch Queue/orders
+    ~ .spec.depth   500 → 100
+  remove-added Service/api
+    + .metadata.labels.team   x → <none>
+  stays as it is
+    + Deployment/api .spec.paused   true
+      needs --remove-added
+  is reset with it, though expected or ignored
+    ~ Deployment/api .spec.replicas   12 → 3
+      expected: autoscaler
+  a re-apply is not atomic
+
+prod/worker: not corrected
+  it is suspended: take the label helm-drift/suspend off the release, or `suspended: true` out of the configuration
+
+prod/quiet: nothing to correct
+
+evidence: x.drift
+";
+        assert_eq!(plan(None), expected);
+    }
+
+    #[test]
+    fn an_outcome_says_what_was_done_and_what_was_not() {
+        let mut out = Vec::new();
+        Paper::new(&mut out, PlanFormat::Table, style(None)).outcome(&sample::outcome()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "
+done    recreate RoleBinding/api (1 finding)
+failed  upgrade (2 findings)
+    no revision was made, revision 12 is still deployed
+skipped patch Queue/orders (1 finding)
+    helm did not succeed
+skipped remove-added Service/api (1 finding)
+    helm did not succeed
+a fight: role-keeper has set RoleBinding/api .roleRef.name again already; stop that first
+
+NAME ";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_not_overrun_by_sentences() {
+        let text = plan(Some(60));
+        assert!(
+            text.contains("\n  it is suspended: take the label helm-drift/suspend off the\n  release, or"),
+            "{text}"
+        );
     }
 }

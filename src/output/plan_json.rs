@@ -252,3 +252,48 @@ impl<'a> JsonSteps<'a> {
 fn findings(findings: &[Finding]) -> Vec<JsonFinding<'_>> {
     findings.iter().map(JsonFinding::new).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{contract, sample};
+    use serde_json::Value;
+
+    fn json(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> Value {
+        let mut out = Vec::new();
+        write(&mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn plans_and_outcomes_follow_the_schema() {
+        let (planned, done) = (sample::planned(), sample::outcome());
+        let plan = json(|out| super::plan(out, &done.report, &planned, Some("evidence/nucleus.drift")));
+        let outcome = json(|out| super::outcome(out, &done));
+        for document in [&plan, &outcome] {
+            assert_eq!(contract::errors(document), [""; 0]);
+        }
+        assert_eq!((&plan["kind"], &outcome["kind"]), (&"DriftPlan".into(), &"DriftOutcome".into()));
+        assert_eq!(plan["releases"], outcome["releases"]);
+        let yaml = |write: &dyn Fn(&mut Vec<u8>) -> io::Result<()>| -> Value {
+            let mut out = Vec::new();
+            write(&mut out).unwrap();
+            serde_saphyr::from_slice(&out).unwrap()
+        };
+        assert_eq!(yaml(&|out| plan_yaml(out, &done.report, &planned, Some("evidence/nucleus.drift"))), plan);
+        assert_eq!(yaml(&|out| outcome_yaml(out, &done)), outcome);
+    }
+
+    /// Whoever adds a refusal adds it to the schema.
+    #[test]
+    fn refusals_are_those_of_the_schema() {
+        let schema = contract::schema();
+        let words = schema.pointer("/$defs/planned/properties/refusal/properties/reason/enum").unwrap();
+        let text = include_str!("../drift/refusal.rs").split_once("fn word").unwrap().1;
+        let own: Vec<&str> = text.lines().filter_map(|line| line.split('"').nth(1)).collect();
+        assert!(own.len() > 10, "{own:?}");
+        for word in own {
+            assert!(words.as_array().unwrap().iter().any(|one| one == word), "{word}");
+        }
+    }
+}

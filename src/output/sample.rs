@@ -8,6 +8,10 @@ use crate::drift::finding::{
     ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown, Storage, Trouble, TroubleReason, Verdict,
 };
 use crate::drift::object::{FieldPath, Gvk, ObjectRef, Segment};
+use crate::drift::outcome::{Back, Decision, Outcome, Planned, StepOutcome, StepResult};
+use crate::drift::plan::{Action, Fight, Left, Method, Plan, Step};
+use crate::drift::refusal::Refusal;
+use crate::drift::release::ReleaseKey;
 
 pub(crate) fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -356,5 +360,111 @@ pub(crate) fn report() -> Report {
             },
         ],
         ..report_of(releases)
+    }
+}
+
+/// A plan with each kind of step, and what it leaves; one refused, one with nothing to do.
+pub(crate) fn planned() -> Vec<Planned> {
+    let key = |name: &str| ReleaseKey { namespace: "prod".into(), name: name.into() };
+    let deployment = || object("apps/v1", "Deployment", "api");
+    let binding = object("rbac.authorization.k8s.io/v1", "RoleBinding", "api");
+    let image =
+        finding(deployment(), Change::Changed, containers("api").field("image"), json!("api:1"), json!("api:2"));
+    let added =
+        finding(deployment(), Change::Added, FieldPath::of_fields(&["spec", "paused"]), Value::Null, json!(true));
+    let missing = whole(object("v1", "ConfigMap", "features"), Change::Missing, Some(Cause::Missing));
+    let scaled = Finding {
+        verdict: Verdict::Expected,
+        cause: Some(Cause::Autoscaler),
+        ..finding(deployment(), Change::Changed, FieldPath::of_fields(&["spec", "replicas"]), json!(3), json!(12))
+    };
+    let role = finding(
+        binding.clone(),
+        Change::Changed,
+        FieldPath::of_fields(&["roleRef", "name"]),
+        json!("viewer"),
+        json!("admin"),
+    );
+    let depth = finding(
+        object("example.com/v1", "Queue", "orders"),
+        Change::Changed,
+        FieldPath::of_fields(&["spec", "depth"]),
+        json!(100),
+        json!(500),
+    );
+    let label = finding(
+        object("v1", "Service", "api"),
+        Change::Added,
+        FieldPath::of_fields(&["metadata", "labels", "team"]),
+        Value::Null,
+        json!("x"),
+    );
+    let step = |action, findings| Step { action, findings };
+    let plan = Plan {
+        release: key("nucleus"),
+        revision: 12,
+        judged: 12,
+        apply_method: ApplyMethod::ClientSide,
+        method: Method::Upgrade,
+        because: None,
+        steps: vec![
+            step(Action::Recreate { object: binding, lost: "its rights for a moment" }, vec![role]),
+            step(Action::Upgrade, vec![image, missing]),
+            step(Action::Patch(depth.object.clone()), vec![depth.clone()]),
+            step(Action::RemoveAdded(label.object.clone()), vec![label]),
+        ],
+        left: vec![Left { finding: added, needs: "--remove-added".into() }],
+        collateral: vec![scaled],
+        resets: true,
+        hooks: vec!["pre-upgrade Job/migrate".into()],
+        runs_hooks: false,
+        fights: vec![Fight {
+            object: depth.object,
+            path: Some(".spec.depth".into()),
+            writer: Some("queue-tuner".into()),
+            corrected: now(),
+        }],
+        notes: vec!["a re-apply is not atomic".into()],
+    };
+    vec![
+        Planned { release: key("nucleus"), decision: Decision::Correct(Box::new(plan)) },
+        Planned { release: key("worker"), decision: Decision::Refuse(Refusal::Suspended) },
+        Planned { release: key("quiet"), decision: Decision::Leave },
+    ]
+}
+
+/// What came of [`planned`]: one step was done, one failed, the others were not begun.
+pub(crate) fn outcome() -> Outcome {
+    let planned = planned();
+    let plan = planned.iter().find_map(Planned::plan).unwrap();
+    let results = [
+        StepResult::Done(None),
+        StepResult::Failed("no revision was made, revision 12 is still deployed".into()),
+        StepResult::Skipped("helm did not succeed".into()),
+        StepResult::Skipped("helm did not succeed".into()),
+    ];
+    let steps: Vec<StepOutcome> = plan
+        .steps
+        .iter()
+        .zip(results)
+        .map(|(step, result)| StepOutcome {
+            release: plan.release.clone(),
+            action: step.action.clone(),
+            result,
+            findings: step.findings.clone(),
+        })
+        .collect();
+    let back = Back {
+        release: plan.release.clone(),
+        object: object("rbac.authorization.k8s.io/v1", "RoleBinding", "api"),
+        path: Some(".roleRef.name".into()),
+        writer: Some("role-keeper".into()),
+    };
+    Outcome {
+        evidence: Some("evidence/nucleus.drift".into()),
+        steps,
+        back: vec![back],
+        report: report_of(vec![release("nucleus", Reason::InSync)]),
+        planned,
     }
 }
