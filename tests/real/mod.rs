@@ -10,5 +10,6 @@ mod install;
 mod mutation;
 mod plane;
 mod rights;
+mod session;
 mod stale;
 mod sweep;

@@ -202,6 +202,11 @@ impl ControlPlane {
         self.directory.join("kubeconfig")
     }
 
+    /// `https://127.0.0.1:PORT`.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// Writes a kubeconfig into the control plane's directory: who (a bearer token) and where (the context's namespace).
     pub(crate) fn kubeconfig_for(&self, name: &str, namespace: &str, token: Option<&str>) -> PathBuf {
         let path = self.directory.join(format!("{name}.kubeconfig"));
