@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
-use crate::cluster::bundle::{About, Bundle, Recorder};
+use crate::cluster::bundle::{About, Bundle, Existing, Recorder};
 use crate::cluster::client::Client;
 use crate::complete::Question;
 use crate::config::{Command, Config, Engine, Manual, Namespaces};
@@ -114,6 +114,7 @@ async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dy
     recorder.save(
         to,
         &About { program: env!("CARGO_PKG_VERSION").to_owned(), time: now, cluster: report.cluster, namespace },
+        Existing::Replaced,
     )?;
     if !config.output.quiet {
         let count = report.releases.len();

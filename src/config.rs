@@ -298,6 +298,8 @@ pub(crate) enum ConfigError {
     Revision(&'static str),
     #[error("{0:?} is no chart: --chart names a directory, an archive, or a repository or OCI reference")]
     Chart(String),
+    #[error("--evidence none leaves no place for --include-secrets; --discard-secret-values gives the old values up")]
+    NoEvidenceForSecrets,
     #[error("drift correct goes back to the current revision; to another one leads `helm rollback NAME N`")]
     CorrectToRevision,
     #[error("unknown driver \"{driver}\" ({from}); there are secret and configmap")]
@@ -487,6 +489,9 @@ impl Config {
             (None, Some(state)) => Evidence::Directory(state.join("evidence")),
             (None, None) => Evidence::Nowhere,
         };
+        if *include_secrets && evidence == Evidence::None {
+            return Err(ConfigError::NoEvidenceForSecrets);
+        }
         let consent = match (dry_run, yes) {
             (true, _) => Consent::DryRun,
             (false, true) => Consent::Given,

@@ -14,10 +14,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
-use crate::cluster::bundle::{About, CaptureError, Recorder};
+use crate::cluster::bundle::{About, CaptureError, Existing, Recorder};
 use crate::cluster::client::Client;
 use crate::config::{Config, Consent, Correct, Evidence};
-use crate::drift::finding::{ClusterInfo, Report};
+use crate::drift::finding::Report;
 use crate::drift::outcome::{self, Outcome, Planned};
 use crate::drift::plan::Named;
 use crate::error::Error;
@@ -39,6 +39,12 @@ pub(crate) async fn correct(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<u8, Error> {
+    if let Evidence::File(file) = &options.evidence
+        && file.exists()
+    {
+        let reason = "it exists already".to_owned();
+        return Err(Error::Evidence(CaptureError::Write { file: file.display().to_string(), reason }));
+    }
     let mut interrupts = Interrupts::listen().map_err(Error::Threads)?;
     let client = Client::connect(&config.target).await?;
     let progress = Progress::new(config.output.progress);
@@ -94,7 +100,7 @@ async fn prepare(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Preparation, Error> {
-    let mut prepared = run.prepare(cluster).await;
+    let mut prepared = run.prepare(cluster, None).await;
     run.progress.finish();
     if let Some(code) = cannot_begin(run, &prepared, err)? {
         return Ok(Preparation::Ended(code));
@@ -103,7 +109,7 @@ async fn prepare(
         let refused = prepared.planned.iter().any(Planned::is_refused);
         let verdict = if refused { 2 } else { prepared.report.exit_code() };
         let has_steps = prepared.planned.iter().filter_map(Planned::plan).any(|plan| !plan.steps.is_empty());
-        let place = evidence_place(run.options, &prepared);
+        let mut place = evidence_place(run.options, &prepared);
         let shows_end = run.options.consent == Consent::DryRun || !has_steps;
         run.show_plan(&prepared, place.as_deref(), shows_end, out, err)?;
         match run.options.consent {
@@ -125,14 +131,20 @@ async fn prepare(
         // The second look is what is kept as evidence: the state right before anything changes.
         let recorder = Recorder::new(run.options.include_secrets)?;
         let recorded = Cluster::new(client.clone().record(recorder.clone()), None, run.config.target.parallel);
-        let again = run.prepare(&recorded).await;
+        let again = run.prepare(&recorded, Some(&prepared)).await;
         run.progress.finish();
         if let Some(code) = cannot_begin(run, &again, err)? {
             return Ok(Preparation::Ended(code));
         }
         if again.planned == prepared.planned {
             if let Some(file) = &place {
-                keep(&recorder, file, &again.report.cluster, recorded.client().default_namespace())?;
+                let about = About {
+                    program: env!("CARGO_PKG_VERSION").to_owned(),
+                    time: Timestamp::now(),
+                    cluster: again.report.cluster.clone(),
+                    namespace: recorded.client().default_namespace().to_owned(),
+                };
+                place = Some(run.keep(&recorder, file, &about)?);
             }
             return Ok(Preparation::Ready(Box::new(Ready { prepared: again, evidence: place })));
         }
@@ -203,20 +215,10 @@ fn evidence_place(options: &Correct, prepared: &Prepared) -> Option<PathBuf> {
     }
 }
 
-fn keep(recorder: &Recorder, file: &Path, cluster: &ClusterInfo, namespace: &str) -> Result<(), Error> {
-    let unwritable =
-        |error: io::Error| CaptureError::Write { file: file.display().to_string(), reason: error.to_string() };
-    if let Some(directory) = file.parent().filter(|directory| !directory.as_os_str().is_empty() && !directory.exists())
-    {
-        private_directory(directory).map_err(unwritable).map_err(Error::Evidence)?;
-    }
-    let about = About {
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        time: Timestamp::now(),
-        cluster: cluster.clone(),
-        namespace: namespace.to_owned(),
-    };
-    recorder.save(file, &about).map_err(Error::Evidence)
+/// `x.drift`, `x-2.drift`, `x-3.drift`.
+fn numbered(file: &Path, number: usize) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    if number == 1 { file.to_owned() } else { file.with_file_name(format!("{stem}-{number}.drift")) }
 }
 
 /// With its parents, for its owner alone.
@@ -229,6 +231,25 @@ fn private_directory(directory: &Path) -> io::Result<()> {
 }
 
 impl Run<'_> {
+    /// Writes the evidence, and gives the file that it is in: evidence never replaces anything.
+    fn keep(&self, recorder: &Recorder, file: &Path, about: &About) -> Result<PathBuf, Error> {
+        let unwritable = |file: &Path, error: io::Error| {
+            Error::Evidence(CaptureError::Write { file: file.display().to_string(), reason: error.to_string() })
+        };
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+        if let Some(directory) = parent {
+            private_directory(directory).map_err(|error| unwritable(file, error))?;
+        }
+        // Of two runs in one second each gets its own.
+        let own = match &self.options.evidence {
+            Evidence::Directory(_) => (1..).map(|number| numbered(file, number)).find(|file| !file.exists()),
+            Evidence::File(_) | Evidence::None | Evidence::Nowhere => None,
+        };
+        let file = own.unwrap_or_else(|| file.to_owned());
+        recorder.save(&file, about, Existing::Kept).map_err(Error::Evidence)?;
+        Ok(file)
+    }
+
     fn paper<'a>(&self, to: &'a mut dyn Write, color: bool) -> Paper<'a> {
         Paper::new(to, self.options.format, self.style(color))
     }

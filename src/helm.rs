@@ -63,7 +63,7 @@ pub(crate) enum HelmError {
 pub(crate) enum Ended {
     /// What it printed; of a dry run that is Secrets too.
     Done(Vec<u8>),
-    /// What it complained of, in one line.
+    /// What it complained of, in one line; what a chart says may hold secrets.
     Failed(String),
     /// By a signal that nobody can handle; the release is left as it was at that moment.
     Killed(i32),
@@ -373,15 +373,14 @@ fn killed_by(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// From helm's last `Error:` on, in one line of bounded length.
+/// From helm's last `Error:` on, in one line.
 fn complaint(stderr: &[u8]) -> String {
-    const LONGEST: usize = 600;
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let from = lines.iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(lines.len().saturating_sub(1));
     let said = lines.get(from..).unwrap_or_default().join(" ");
     let said = said.strip_prefix("Error: ").unwrap_or(&said);
-    if said.is_empty() { "it says nothing".to_owned() } else { said.chars().take(LONGEST).collect() }
+    if said.is_empty() { "it says nothing".to_owned() } else { said.to_owned() }
 }
 
 #[cfg(test)]

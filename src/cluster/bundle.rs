@@ -120,6 +120,14 @@ pub(crate) enum CaptureError {
     Incomplete(usize),
 }
 
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replaced,
+    /// That is an error.
+    Kept,
+}
+
 /// Keeps every answer of the clients it was given to ([`super::client::Client::record`]), masked and packed at once: memory holds a
 /// few megabytes for a large cluster. Cheap to clone.
 #[derive(Clone)]
@@ -162,7 +170,7 @@ impl Recorder {
     }
 
     /// Writes what was kept so far: readable by its owner alone, and whole or not at all.
-    pub(crate) fn save(&self, to: &Path, about: &About) -> Result<(), CaptureError> {
+    pub(crate) fn save(&self, to: &Path, about: &About, existing: Existing) -> Result<(), CaptureError> {
         let failed = |error: &io::Error| CaptureError::Write { file: to.display().to_string(), reason: plain(error) };
         let mut lines = self.inner.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.lost > 0 {
@@ -189,7 +197,7 @@ impl Recorder {
         lines.done.extend_from_slice(&finished);
         bytes.extend_from_slice(&lines.done);
         drop(lines);
-        write_whole(to, &bytes).map_err(|error| failed(&error))
+        write_whole(to, &bytes, existing).map_err(|error| failed(&error))
     }
 }
 
@@ -256,10 +264,16 @@ fn write_line(packer: &mut GzEncoder<Vec<u8>>, line: &impl Serialize) -> io::Res
 }
 
 /// Whole or not at all: written beside its place, on disk before it gets its name.
-fn write_whole(to: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_whole(to: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     let name = to.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
     if to.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    match fs::metadata(to) {
+        Ok(_) if existing == Existing::Kept => return Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+        // A pipe or a device is written to, not replaced.
+        Ok(other) if !other.is_file() => return fs::OpenOptions::new().write(true).open(to)?.write_all(bytes),
+        Ok(_) | Err(_) => {}
     }
     let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut hidden = std::ffi::OsString::from(".");
@@ -274,7 +288,14 @@ fn write_whole(to: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options.open(&partial.0)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&partial.0, to)?;
+    match existing {
+        Existing::Replaced => fs::rename(&partial.0, to)?,
+        // A link never replaces; where there are none, the look above has to do.
+        Existing::Kept => match fs::hard_link(&partial.0, to) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(&partial.0, to)?,
+            linked => linked?,
+        },
+    }
     // The name is in the directory, which has a sync of its own; where that cannot be had, the file is still whole.
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
@@ -299,6 +320,7 @@ fn plain(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::NotFound => "its directory does not exist".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::AlreadyExists => "it exists already".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -883,7 +905,7 @@ mod tests {
         let unknown = ask(&labelled, "/apis/apps/v1/namespaces/x/deployments/two").unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "deployments.apps \"two\" in namespace \"x\" is not in the capture",
+            "deployments.apps \"two\" in namespace \"x\" is not in the capture: ask for the releases and the namespace that it was made of",
             "it may lack the label"
         );
         assert_eq!(unknown, not_captured("deployments.apps \"two\" in namespace \"x\""));
@@ -1061,7 +1083,7 @@ mod tests {
     fn saved(recorder: &Recorder, name: &str) -> Bundle {
         let place = place(name);
         let file = place.0.join("x.drift");
-        recorder.save(&file, &about()).unwrap();
+        recorder.save(&file, &about(), Existing::Replaced).unwrap();
         Bundle::open(&file).unwrap()
     }
 
@@ -1107,16 +1129,22 @@ mod tests {
         let file = place.0.join("x.drift");
         let recorder = Recorder::new(false).unwrap();
         fs::write(&file, "old").unwrap();
-        recorder.save(&file, &about()).unwrap();
+        recorder.save(&file, &about(), Existing::Replaced).unwrap();
         assert!(Bundle::open(&file).is_ok());
-        recorder.save(&file, &about()).unwrap();
+        recorder.save(&file, &about(), Existing::Replaced).unwrap();
         assert!(Bundle::open(&file).is_ok(), "what was saved once can be saved again");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        let failed = |to: &Path| recorder.save(to, &about()).unwrap_err().to_string();
+        let failed = |to: &Path| recorder.save(to, &about(), Existing::Replaced).unwrap_err().to_string();
+        let kept = recorder.save(&file, &about(), Existing::Kept).unwrap_err().to_string();
+        assert!(kept.ends_with("it exists already"), "{kept}");
+        recorder.save(&place.0.join("new.drift"), &about(), Existing::Kept).unwrap();
+        fs::remove_file(place.0.join("new.drift")).unwrap();
+        recorder.save(Path::new("/dev/null"), &about(), Existing::Replaced).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file(), "a device stays one");
         let nowhere = place.0.join("no/x.drift");
         assert_eq!(
             failed(&nowhere),

@@ -58,7 +58,7 @@ pub(crate) enum ReadError {
     #[error("{0}")]
     Malformed(String),
     /// Replay: the capture does not hold the answer.
-    #[error("{0} is not in the capture")]
+    #[error("{0} is not in the capture: ask for the releases and the namespace that it was made of")]
     NotCaptured(String),
 }
 

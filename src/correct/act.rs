@@ -9,18 +9,27 @@ use crate::cluster::Cluster;
 use crate::cluster::client::ReadError;
 use crate::cluster::patch::{ChangeError, Dependents};
 use crate::drift::finding::{ApplyMethod, Cause, Change, Finding, Verdict};
+use crate::drift::in_place::is_built_in;
 use crate::drift::live::Served;
-use crate::drift::object::ObjectRef;
+use crate::drift::object::{Gvk, ObjectRef};
 use crate::drift::outcome::{Planned, StepOutcome, StepResult, is_same};
 use crate::drift::plan::{Action, Plan, Step};
+use crate::drift::planner::spot;
 use crate::drift::release::{ReleaseKey, Status};
 use crate::drift::rendering::Rendering;
 use crate::drift::repair;
 use crate::helm::Ended;
+use crate::ledger::Seen;
 
 /// How often an object that moves under a patch is looked at again.
 const LOOKS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// What the last look before the first change found.
+struct Before {
+    findings: Vec<Finding>,
+    seen: Seen,
+}
 
 /// Why the steps after one are not begun.
 enum Stop {
@@ -47,12 +56,16 @@ impl Run<'_> {
     }
 
     async fn correct_release(&self, cluster: &Cluster, plan: &Plan, subject: Subject) -> Vec<StepOutcome> {
-        let mut outcomes = Vec::new();
+        let mut outcomes: Vec<StepOutcome> = Vec::new();
+        let before = Before { findings: subject.report.findings.clone(), seen: subject.seen.clone() };
         let mut subject = Some(subject);
         let mut stop = Stop::No;
         for step in &plan.steps {
             if self.interrupts().any() {
                 stop = Stop::Here("interrupted");
+            }
+            if step.action.is_helm() && outcomes.iter().any(|one| !matches!(one.result, StepResult::Done(_))) {
+                stop = Stop::Here("what had to be done before it was not");
             }
             if let Stop::Here(why) = stop {
                 outcomes.push(outcome(plan, step, StepResult::Skipped(why.to_owned())));
@@ -74,7 +87,7 @@ impl Run<'_> {
             self.progress.stage(&format!("{} {}", step.action.word(), plan.release.name));
             let result = match &step.action {
                 Action::Upgrade | Action::Reapply => {
-                    let result = self.run_helm(cluster, plan, step, now).await;
+                    let result = self.run_helm(cluster, plan, step, now, &before).await;
                     if !matches!(result, StepResult::Done(_)) {
                         stop = Stop::Here("helm did not succeed");
                     }
@@ -99,34 +112,51 @@ impl Run<'_> {
         outcomes
     }
 
-    async fn run_helm(&self, cluster: &Cluster, plan: &Plan, step: &Step, subject: Subject) -> StepResult {
+    async fn run_helm(
+        &self,
+        cluster: &Cluster,
+        plan: &Plan,
+        step: &Step,
+        subject: Subject,
+        before: &Before,
+    ) -> StepResult {
         let Ok(helm) = &self.helm else { return StepResult::Failed("no helm is found any more".to_owned()) };
-        let newest = subject.loaded.history.newest().revision;
-        if newest != plan.revision {
-            return StepResult::Failed(format!("somebody made revision {newest} meanwhile; nothing was changed"));
+        let chart = match step.action {
+            Action::Upgrade => match self.chart(&subject) {
+                Ok(chart) => Some(chart),
+                Err(refusal) => return StepResult::Failed(format!("helm was not run: {refusal}")),
+            },
+            _ => None,
+        };
+        // Between this look and what helm does lies only helm's own start.
+        let Some(now) = self.look_at(cluster, &plan.release).await else {
+            return StepResult::Failed("the release cannot be read any more; helm was not run".to_owned());
+        };
+        if let Some(moved) = moved(plan, &now, before) {
+            return StepResult::Failed(format!("{moved} since it was looked at last; helm was not run: try again"));
         }
         let interrupts = self.interrupts();
-        let ended = if step.action == Action::Upgrade {
-            let chart = match self.chart(&subject) {
-                Ok(chart) => chart,
-                Err(refusal) => return StepResult::Failed(format!("nothing was changed: {refusal}")),
-            };
-            helm.upgrade(&self.upgrade(plan, &chart), &interrupts).await
-        } else {
-            helm.rollback(&plan.release, plan.judged, plan.apply_method, self.options.timeout, &interrupts).await
+        let ended = match &chart {
+            Some(chart) => helm.upgrade(&self.upgrade(plan, chart), &interrupts).await,
+            None => {
+                helm.rollback(&plan.release, plan.judged, plan.apply_method, self.options.timeout, &interrupts).await
+            }
         };
         let after = self.look_at(cluster, &plan.release).await;
         let interrupted = if self.interrupts().any() { "interrupted; " } else { "" };
         match ended {
             Ended::Failed(said) if is_busy(&said) => StepResult::Failed(format!(
-                "{interrupted}another helm is at work on the release, try again later ({said})"
+                "{interrupted}another helm is at work on the release, try again later ({})",
+                now.quote(&said)
             )),
-            Ended::Failed(said) => StepResult::Failed(format!("{interrupted}{said}; {}", state(after.as_ref(), plan))),
+            Ended::Failed(said) => {
+                StepResult::Failed(format!("{interrupted}{}; {}", now.quote(&said), state(after.as_ref(), plan)))
+            }
             Ended::Killed(signal) => StepResult::Failed(format!(
                 "helm was killed half-way (signal {signal}); {}",
                 state(after.as_ref(), plan)
             )),
-            Ended::Done(_) => made_revision(&subject, after.as_ref(), plan),
+            Ended::Done(_) => made_revision(&now, after.as_ref(), plan),
         }
     }
 
@@ -164,7 +194,7 @@ impl Run<'_> {
                 Ok(()) => return (StepResult::Done(None), self.without(now, object, plan)),
                 Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => problem = error.to_string(),
                 Err(error @ (ChangeError::Refused(_) | ChangeError::Forbidden(_))) => {
-                    return (StepResult::Failed(error.to_string()), Some(now));
+                    return (StepResult::Failed(now.quote(&error.to_string())), Some(now));
                 }
             }
         }
@@ -194,7 +224,7 @@ impl Run<'_> {
         if let Action::Create(_) = step.action {
             let body = repair::anew(&desired.body);
             return Ok(if server_side {
-                cluster.apply(served, &read_as, &body, &repair::helms_manager(None)).await
+                cluster.apply(served, &read_as, &body, repair::HELM).await
             } else {
                 cluster.create(served, &read_as, &body).await
             });
@@ -203,15 +233,14 @@ impl Run<'_> {
         let repaired: Vec<&Finding> = findings.iter().collect();
         let kept = kept(subject, object, &repaired);
         if server_side && matches!(step.action, Action::Patch(_)) {
-            let manager = repair::helms_manager(Some(live));
             // To apply it once more would end the excuse of what admission rewrote while Helm wrote it (design.md §5.5).
             let is_excused = |finding: &&Finding| {
-                finding.cause == Some(Cause::Admission) && repair::is_applied_by(finding, &manager)
+                finding.cause == Some(Cause::Admission) && repair::is_applied_by(finding, repair::HELM)
             };
             if !kept.iter().any(is_excused) {
-                let wanted =
-                    repair::overlay(&desired.body, live, &kept, Some(&manager)).map_err(|error| error.to_string())?;
-                return Ok(cluster.apply(served, &read_as, &repair::bound(&wanted, live), &manager).await);
+                let wanted = repair::overlay(&desired.body, live, &kept, Some(repair::HELM))
+                    .map_err(|error| error.to_string())?;
+                return Ok(cluster.apply(served, &read_as, &repair::bound(&wanted, live), repair::HELM).await);
             }
         }
         let wanted = repair::overlay(&desired.body, live, &kept, None).map_err(|error| error.to_string())?;
@@ -237,8 +266,7 @@ impl Run<'_> {
             Ok(wanted) => repair::anew(&wanted),
             Err(error) => return StepResult::Failed(error.to_string()),
         };
-        let orphaned = object.gvk.group == "apps" && object.gvk.kind == "StatefulSet";
-        let dependents = if orphaned { Dependents::Stay } else { Dependents::Go };
+        let dependents = if takes_its_own(&object.gvk) { Dependents::Go } else { Dependents::Stay };
         match cluster.delete(served, &read_as, live, dependents).await {
             Ok(()) => {}
             Err(ChangeError::Unanswered(why)) => {
@@ -250,14 +278,13 @@ impl Run<'_> {
         if let Err(why) = self.wait_until_gone(cluster, served, &read_as, live).await {
             return StepResult::Failed(why);
         }
-        let manager = repair::helms_manager(Some(live));
         let mut problem = String::new();
         for turn in 0..LOOKS {
             if turn > 0 {
                 tokio::time::sleep(PAUSE).await;
             }
             let created = match plan.apply_method {
-                ApplyMethod::ServerSide => cluster.apply(served, &read_as, &body, &manager).await,
+                ApplyMethod::ServerSide => cluster.apply(served, &read_as, &body, repair::HELM).await,
                 ApplyMethod::ClientSide => cluster.create(served, &read_as, &body).await,
             };
             match created {
@@ -295,7 +322,9 @@ impl Run<'_> {
                 }
                 Ok(now) => {
                     let held = now.pointer("/metadata/finalizers").map(ToString::to_string).unwrap_or_default();
-                    format!("it is being deleted, which is held up by its finalizers {held}; it was not created again")
+                    format!(
+                        "it is being deleted, which its finalizers {held} hold up, and was not created again: mend what they wait for, then `drift correct` creates it"
+                    )
                 }
                 Err(error) => format!("whether it is deleted cannot be told: {error}"),
             };
@@ -304,6 +333,15 @@ impl Run<'_> {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+}
+
+/// Kinds that make what they own anew. What anybody else hung on an object by an owner reference stays, a StatefulSet's pods too.
+fn takes_its_own(gvk: &Gvk) -> bool {
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("apps", "StatefulSet") => false,
+        ("apps" | "batch", _) | ("", "Service" | "ReplicationController") => true,
+        _ => !is_built_in(gvk),
     }
 }
 
@@ -329,6 +367,26 @@ fn kept<'a>(subject: &'a Subject, object: &ObjectRef, repaired: &[&Finding]) -> 
     findings_of(subject, object)
         .filter(|finding| finding.change != Change::Missing && !repaired.iter().any(|one| is_same(one, finding)))
         .collect()
+}
+
+/// What somebody did meanwhile, of what Helm would undo.
+fn moved(plan: &Plan, now: &Subject, before: &Before) -> Option<String> {
+    let newest = now.newest();
+    if newest != plan.revision {
+        return Some(format!("somebody made revision {newest}"));
+    }
+    let known = |finding: &Finding| {
+        let is_old = |old: &&Finding| is_same(old, finding) && old.change == finding.change && old.live == finding.live;
+        before.findings.iter().any(|old| is_old(&old)) && value(&before.seen, finding) == value(&now.seen, finding)
+    };
+    let counts = |finding: &&Finding| matches!(finding.verdict, Verdict::Drift | Verdict::Unverified);
+    let new = now.report.findings.iter().filter(counts).find(|finding| !known(finding))?;
+    Some(format!("somebody changed {}", spot(new)))
+}
+
+/// What is there, though it may be masked in the finding.
+fn value<'a>(seen: &'a Seen, finding: &Finding) -> Option<&'a serde_json::Value> {
+    seen.get(&finding.object.key())?.pointer(finding.pointer.as_deref()?)
 }
 
 fn is_busy(said: &str) -> bool {
@@ -364,6 +422,14 @@ fn made_revision(before: &Subject, after: Option<&Subject>, plan: &Plan) -> Step
         return StepResult::Done(Some("the new revision could not be read".to_owned()));
     };
     let newest = after.loaded.history.newest();
+    if newest.revision > plan.revision + 1 && newest.status() == Status::Deployed {
+        let (name, namespace) = (&plan.release.name, &plan.release.namespace);
+        return StepResult::Failed(format!(
+            "somebody made revision {other} in the very moment that helm began, and revision {newest} took its place: see both, and `helm rollback {name} {other} -n {namespace}` to go on from theirs",
+            other = newest.revision - 1,
+            newest = newest.revision,
+        ));
+    }
     if newest.revision != plan.revision + 1 || newest.status() != Status::Deployed {
         return StepResult::Failed(format!("helm says it succeeded, but {}", state(Some(after), plan)));
     }

@@ -12,7 +12,8 @@ use super::run::Run;
 use crate::case::Loaded;
 use crate::cluster::Cluster;
 use crate::drift::chart;
-use crate::drift::finding::ReleaseReport;
+use crate::drift::finding::{ApplyMethod, ReleaseReport};
+use crate::drift::hush::Secrets;
 use crate::drift::manifest::{self, Access, DesiredObject};
 use crate::drift::mask::is_secret;
 use crate::drift::object::ObjectKey;
@@ -24,6 +25,7 @@ use crate::drift::refusal::Refusal;
 use crate::drift::release::{RecordMeta, Release, ReleaseKey};
 use crate::drift::rendering::Rendering;
 use crate::drift::repair;
+use crate::drift::strategic;
 use crate::helm::{Chart, ChartDirectory, Ended, Upgrade};
 use crate::ledger::Seen;
 use crate::survey::Examined;
@@ -39,13 +41,34 @@ pub(super) struct Subject {
     pub(super) loaded: Loaded,
 }
 
+impl Subject {
+    /// Whether the release has the same revisions, and the judged one holds the same.
+    fn is_as(&self, other: &Self) -> bool {
+        self.newest() == other.newest() && self.record == other.record
+    }
+
+    /// What helm says of it, fit to be shown: in one line of bounded length, without the secrets that a chart quotes.
+    pub(super) fn quote(&self, said: &str) -> String {
+        const LONGEST: usize = 600;
+        let secrets = self.desired.values().filter(|object| is_secret(&object.object.gvk)).map(|object| &object.body);
+        let live =
+            self.seen.iter().filter(|(key, _)| key.group.is_empty() && key.kind == "Secret").map(|(_, live)| live);
+        Secrets::of(&self.record, secrets.chain(live)).hide(said).chars().take(LONGEST).collect()
+    }
+
+    pub(super) fn newest(&self) -> u64 {
+        self.loaded.history.newest().revision
+    }
+}
+
 impl Run<'_> {
-    /// Gathers what a plan needs to know, and plans.
+    /// Gathers what a plan needs to know, and plans. `before`: the same release as the gate let it pass a moment ago.
     pub(super) async fn plan(
         &self,
         cluster: &Cluster,
         report: ReleaseReport,
         examined: Option<Examined>,
+        before: Option<&Subject>,
     ) -> (Planned, Option<Subject>) {
         let release = ReleaseKey { namespace: report.namespace.clone(), name: report.name.clone() };
         let decided = |decision| Planned { release: release.clone(), decision };
@@ -63,7 +86,7 @@ impl Run<'_> {
         let planned = match planner::plan(&report, &ground, &self.options.wishes) {
             Ok(None) => Decision::Leave,
             Err(refusal) => Decision::Refuse(refusal),
-            Ok(Some(plan)) => match self.gate(&plan, &subject).await {
+            Ok(Some(plan)) => match self.gate(&plan, &subject, before).await {
                 Ok(()) => Decision::Correct(Box::new(plan)),
                 Err(refusal) => Decision::Refuse(refusal),
             },
@@ -82,6 +105,8 @@ impl Run<'_> {
             helm: self.helm.as_ref().map(|helm| helm.version).map_err(ToString::to_string),
             unbuildable: None,
             unserved: BTreeSet::new(),
+            confused: BTreeSet::new(),
+            held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),
         }
@@ -118,6 +143,19 @@ impl Run<'_> {
             .iter()
             .find(|object| is_secret(&object.object.gvk) && repair::holds_token(&object.body))
             .map(|object| object.object.clone());
+        let client_side = report.apply_method != Some(ApplyMethod::ServerSide);
+        let confused = wanted.objects.iter().filter(|object| {
+            let gvk = &object.object.gvk;
+            let live = seen.get(&object.object.key());
+            strategic::confuses(gvk, &object.body) || live.is_some_and(|live| strategic::confuses(gvk, live))
+        });
+        let confused = confused.filter(|_| client_side).map(|object| object.object.key()).collect();
+        let finalizers = |live: &Value| -> Vec<String> {
+            let list = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let held = seen.iter().map(|(key, live)| (key.clone(), finalizers(live)));
+        let held = held.filter(|(_, finalizers)| !finalizers.is_empty()).collect();
         let before = match &self.options.journal {
             Some(file) => journal::read(file, cluster.client().server(), &loaded.history.key),
             None => BTreeMap::new(),
@@ -131,6 +169,8 @@ impl Run<'_> {
             moved_versions: loaded.newest.as_ref().is_ok_and(|newest| moved_versions(newest, &judged, &loaded, &apis)),
             unbuildable,
             unserved,
+            confused,
+            held,
             masked,
             before,
             ..self.blank()
@@ -174,8 +214,11 @@ impl Run<'_> {
     }
 
     /// An upgrade must render what is stored: it goes back to that, and changes nothing else.
-    async fn gate(&self, plan: &Plan, subject: &Subject) -> Result<(), Refusal> {
-        if !plan.steps.iter().any(|step| step.action == Action::Upgrade) {
+    ///
+    /// What passed is not rendered again while the record is the same: that takes seconds, in which anybody may do anything.
+    async fn gate(&self, plan: &Plan, subject: &Subject, before: Option<&Subject>) -> Result<(), Refusal> {
+        if !plan.steps.iter().any(|step| step.action == Action::Upgrade) || before.is_some_and(|one| one.is_as(subject))
+        {
             return Ok(());
         }
         let Ok(helm) = &self.helm else { return Ok(()) };
@@ -183,7 +226,7 @@ impl Run<'_> {
         let ended = helm.render(&self.upgrade(plan, &chart), &self.interrupts()).await;
         let printed = match ended {
             Ended::Done(printed) => printed,
-            Ended::Failed(said) => return Err(Refusal::NotRendered(said)),
+            Ended::Failed(said) => return Err(Refusal::NotRendered(subject.quote(&said))),
             Ended::Killed(signal) => return Err(Refusal::NotRendered(format!("helm was ended by signal {signal}"))),
         };
         let rendered: Value = serde_json::from_slice(&printed)

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::config::{Config, Correct, Engine, Format, Namespaces, Scope};
 use crate::drift::finding::{Mode, Report, TroubleReason};
 use crate::drift::outcome::Planned;
-use crate::drift::plan::Method;
+use crate::drift::plan::{Action, Method};
 use crate::drift::release::ReleaseKey;
 use crate::helm::{Helm, HelmError};
 use crate::inspector::Inspector;
@@ -35,6 +35,15 @@ pub(super) struct Prepared {
     pub(super) planned: Vec<Planned>,
     /// In the order of `planned`; of releases with a plan only.
     pub(super) subjects: Vec<(ReleaseKey, Subject)>,
+}
+
+impl Prepared {
+    /// A release that the gate let pass.
+    fn passed(&self, release: &ReleaseKey) -> Option<&Subject> {
+        let plan = self.planned.iter().filter_map(Planned::plan).find(|plan| plan.release == *release)?;
+        plan.steps.iter().find(|step| step.action == Action::Upgrade)?;
+        self.subjects.iter().find(|(key, _)| key == release).map(|(_, subject)| subject)
+    }
 }
 
 impl<'a> Run<'a> {
@@ -106,7 +115,8 @@ impl<'a> Run<'a> {
     }
 
     /// Looks at all releases in scope and plans for those that are to be corrected: the named ones, else those whose mode says so.
-    pub(super) async fn prepare(&self, cluster: &Cluster) -> Prepared {
+    /// `before`: what the last look found.
+    pub(super) async fn prepare(&self, cluster: &Cluster, before: Option<&Prepared>) -> Prepared {
         let Look { report, mut examined, .. } = self.look(cluster, self.config).await;
         let named = !self.config.scope.releases.is_empty();
         let mut prepared = Prepared { planned: Vec::new(), subjects: Vec::new(), report };
@@ -117,7 +127,8 @@ impl<'a> Run<'a> {
             let key = ReleaseKey { namespace: release.namespace.clone(), name: release.name.clone() };
             let place = examined.iter().position(|one| one.loaded.history.key == key);
             let own = place.map(|place| examined.swap_remove(place));
-            let (planned, subject) = self.plan(cluster, release.clone(), own).await;
+            let before = before.and_then(|before| before.passed(&key));
+            let (planned, subject) = self.plan(cluster, release.clone(), own, before).await;
             if planned.plan().is_some() {
                 prepared.subjects.extend(subject.map(|subject| (key, subject)));
             }

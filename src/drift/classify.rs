@@ -10,12 +10,14 @@ use super::defaults::Fill;
 use super::finding::{
     ApplyMethod, Cause, Change, Class, Finding, Fix, Manager, Notice, NoticeReason, Severity, Shown, Verdict,
 };
+use super::in_place::{is_built_in, is_immutable};
 use super::mask::{is_secret, shown};
 use super::object::{FieldPath, Gvk, ObjectRef};
 use super::owners::{Entry, EntryId, OwnerNode, Owners};
 use super::rules::{Sensitive, Writer};
 use super::schema::Schema;
 use super::security::{self, Relevance};
+use super::strategic;
 use super::writers::{self, Subject};
 
 /// Helm's own hand in one release: under which names it writes objects, and until when it did (design.md §5.5).
@@ -96,11 +98,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Judges one object that was found.
-pub(crate) fn judge(
-    wanted: Wanted<'_>,
-    live: &Value,
+pub(crate) fn judge<'a>(
+    wanted: Wanted<'a>,
+    live: &'a Value,
     schema: Option<&Schema>,
-    circumstances: Circumstances<'_>,
+    circumstances: Circumstances<'a>,
 ) -> Judgement {
     let owners = Owners::of(live);
     let gvk = &wanted.object.gvk;
@@ -117,6 +119,7 @@ pub(crate) fn judge(
     };
     let mut judge = Judge {
         wanted,
+        live,
         circumstances,
         upgrade: circumstances.upgrade.map(|body| body.map(against)),
         failed: if differences.is_empty() {
@@ -262,6 +265,7 @@ struct Sum<'a> {
 
 struct Judge<'a> {
     wanted: Wanted<'a>,
+    live: &'a Value,
     circumstances: Circumstances<'a>,
     /// Differences of live to the pending or failed revision's object.
     upgrade: Option<Option<Vec<Difference>>>,
@@ -517,7 +521,14 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known(&difference.path, holders) {
             return self.expected(difference, known, holders);
         }
-        if self.circumstances.hand.admission_excuse && self.all(holders, Role::Helm) {
+        let is_own = self.all(holders, Role::Helm);
+        if is_own && self.is_confused(&difference.path) {
+            let note =
+                "Helm's own merge took one list item for another with the same key (kubernetes/kubernetes#39188)";
+            let cause = Some(Cause::AppliedDifferently);
+            return self.push(difference, Verdict::Drift, cause, Some(note), holders, None);
+        }
+        if self.circumstances.hand.admission_excuse && is_own {
             let note = "rewritten while Helm wrote it";
             return self.push(difference, Verdict::Expected, Some(Cause::Admission), Some(note), holders, None);
         }
@@ -538,6 +549,13 @@ impl<'a> Judge<'a> {
         };
         let question = (is_replicas(&difference.path) && self.may_be_scaled(holders)).then_some(Question::Autoscaled);
         self.push(difference, Verdict::Drift, Some(cause), None, holders, question);
+    }
+
+    /// A client-side Helm wrote it into the wrong item: no admission did.
+    fn is_confused(&self, path: &FieldPath) -> bool {
+        let Circumstances { hand, apply_method, .. } = self.circumstances;
+        let client_side = apply_method == ApplyMethod::ClientSide && !hand.applier;
+        client_side && strategic::confuses_at(&self.wanted.object.gvk, self.wanted.body, path)
     }
 
     /// Under the applier's own name, though it sent the file's value.
@@ -609,7 +627,13 @@ impl<'a> Judge<'a> {
                 severity,
                 rule: None,
                 note: note.map(str::to_owned),
-                fix: fix(verdict, difference.change, gvk, &difference.path, self.circumstances),
+                fix: fix(
+                    verdict,
+                    difference.change,
+                    gvk,
+                    is_immutable(gvk, self.live, &difference.path),
+                    self.circumstances,
+                ),
             },
             question,
             notice: None,
@@ -737,75 +761,19 @@ fn distinct(mut ids: Vec<EntryId>) -> Vec<EntryId> {
 }
 
 /// The first method that repairs it (design.md §11, table).
-fn fix(verdict: Verdict, change: Change, gvk: &Gvk, path: &FieldPath, circumstances: Circumstances<'_>) -> Fix {
+fn fix(verdict: Verdict, change: Change, gvk: &Gvk, is_immutable: bool, circumstances: Circumstances<'_>) -> Fix {
     if verdict != Verdict::Drift {
         return Fix::None;
     }
     let upgrade = if circumstances.has_subcharts { Fix::Reapply } else { Fix::Upgrade };
     match change {
-        Change::Added => Fix::RemoveAdded,
         Change::Orphan => Fix::RemoveAdded,
-        _ if is_immutable(gvk, path) => Fix::Recreate,
+        _ if is_immutable => Fix::Recreate,
+        Change::Added => Fix::RemoveAdded,
         // No Helm has a hand in files.
         _ if circumstances.hand.applier => Fix::Patch,
         _ if circumstances.apply_method == ApplyMethod::ClientSide && !is_built_in(gvk) => Fix::Patch,
         _ => upgrade,
-    }
-}
-
-/// Groups whose types Helm has compiled in; of others it patches old manifest to new, which repairs nothing (helm.md §4.2).
-pub(super) fn is_built_in(gvk: &Gvk) -> bool {
-    matches!(gvk.group.as_str(), "" | "apps" | "batch" | "autoscaling" | "policy" | "extensions") || {
-        let of_kubernetes = [
-            "admissionregistration.k8s.io",
-            "apiextensions.k8s.io",
-            "authentication.k8s.io",
-            "authorization.k8s.io",
-            "certificates.k8s.io",
-            "coordination.k8s.io",
-            "discovery.k8s.io",
-            "events.k8s.io",
-            "flowcontrol.apiserver.k8s.io",
-            "networking.k8s.io",
-            "node.k8s.io",
-            "rbac.authorization.k8s.io",
-            "resource.k8s.io",
-            "scheduling.k8s.io",
-            "storage.k8s.io",
-        ];
-        of_kubernetes.contains(&gvk.group.as_str())
-    }
-}
-
-/// Fields that the server refuses to change in place.
-fn is_immutable(gvk: &Gvk, path: &FieldPath) -> bool {
-    let at = path.to_string();
-    let below = |prefixes: &[&str]| prefixes.iter().any(|prefix| at.starts_with(prefix));
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("apps", "Deployment" | "DaemonSet" | "ReplicaSet") => below(&[".spec.selector"]),
-        ("apps", "StatefulSet") => {
-            at.starts_with(".spec.")
-                && !below(&[
-                    ".spec.replicas",
-                    ".spec.ordinals",
-                    ".spec.template",
-                    ".spec.updateStrategy",
-                    ".spec.revisionHistoryLimit",
-                    ".spec.persistentVolumeClaimRetentionPolicy",
-                    ".spec.minReadySeconds",
-                ])
-        }
-        ("batch", "Job") => below(&[".spec.template", ".spec.selector", ".spec.completions", ".spec.completionMode"]),
-        ("", "Secret") => below(&[".type"]),
-        ("", "PersistentVolumeClaim") => {
-            at.starts_with(".spec.") && !below(&[".spec.resources.requests", ".spec.volumeAttributesClassName"])
-        }
-        ("", "Service") => below(&[".spec.clusterIP"]),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => below(&[".roleRef"]),
-        ("storage.k8s.io", "StorageClass") => {
-            below(&[".provisioner", ".parameters", ".reclaimPolicy", ".volumeBindingMode"])
-        }
-        _ => false,
     }
 }
 

@@ -112,6 +112,10 @@ pub(crate) struct Ground {
     /// Objects of kinds that the cluster does not serve, or not in the manifest's version: Helm stops at these.
     pub(crate) unbuildable: Option<String>,
     pub(crate) unserved: BTreeSet<ObjectKey>,
+    /// Objects in which client-side Helm's merge takes one list item for another, as they are wanted or as they are.
+    pub(crate) confused: BTreeSet<ObjectKey>,
+    /// Live finalizers by object: they may hold up its deletion.
+    pub(crate) held: BTreeMap<ObjectKey, Vec<String>>,
     /// An object whose desired values are tokens of a masked capture.
     pub(crate) masked: Option<ObjectRef>,
     /// What was corrected before, by object and path, with the writer that was overruled and when.

@@ -9,6 +9,7 @@ use super::equal;
 use super::finding::{
     ApplyMethod, Cause, Change, Finding, Fix, Mode, NoticeReason, Reason, ReleaseReport, Shown, Verdict,
 };
+use super::in_place::is_built_in;
 use super::mask;
 use super::object::{FieldPath, Gvk, ObjectKey, Segment};
 use super::plan::{Action, Fight, Ground, Left, Method, OldSecrets, Plan, Step, Wishes};
@@ -60,7 +61,7 @@ pub(crate) fn plan(report: &ReleaseReport, ground: &Ground, wishes: &Wishes) -> 
     sort_out(&mut plan, &drift, ground, wishes)?;
     refuse_helm(&plan, ground, wishes)?;
     refuse_secret_loss(&plan, wishes)?;
-    add_notes(&mut plan, report, wishes);
+    add_notes(&mut plan, report, ground, wishes);
     Ok(Some(plan))
 }
 
@@ -167,11 +168,6 @@ fn is_collateral(finding: &Finding, apply_method: Option<ApplyMethod>) -> bool {
     matches!(finding.verdict, Verdict::Expected | Verdict::Ignored) && is_reset && !harmless
 }
 
-/// Groups whose types Helm has compiled in; of others a client-side Helm patches old manifest to new, which repairs nothing.
-fn is_built_in(gvk: &Gvk) -> bool {
-    super::classify::is_built_in(gvk)
-}
-
 /// Why Helm is left out of it, so that each finding is repaired by itself.
 fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collateral: &[Finding]) -> Option<String> {
     if let Some(first) = collateral.first().filter(|_| !wishes.reset_ignored) {
@@ -190,6 +186,17 @@ fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collat
     }
     if let Some(what) = &ground.unbuildable {
         return Some(format!("Helm cannot apply this manifest any more: {what}"));
+    }
+    let confused = report.findings.iter().find(|finding| {
+        let stays = match finding.change {
+            Change::Added => finding.verdict == Verdict::Drift && !wishes.remove_added,
+            Change::Changed | Change::Removed => finding.verdict != Verdict::Drift,
+            Change::Missing | Change::Unreadable | Change::Orphan => false,
+        };
+        stays && ground.confused.contains(&finding.object.key())
+    });
+    if let Some(finding) = confused {
+        return Some(format!("Helm's merge would take one list item of {} for another", finding.object));
     }
     let stuck = with_verdict(report, Verdict::Drift).find(|finding| {
         matches!(obstacle(finding), Some(Obstacle::Immutable | Obstacle::Shrinks))
@@ -239,6 +246,8 @@ fn in_requests(finding: &Finding) -> bool {
 /// Puts each finding into a step, or among what is left.
 fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishes) -> Result<(), Refusal> {
     let mut recreated: Vec<Step> = Vec::new();
+    // Before Helm's turn: what it would confuse, and what would keep it waiting.
+    let mut first: Vec<Step> = Vec::new();
     let mut by_helm: Vec<Finding> = Vec::new();
     let mut patched: Vec<Step> = Vec::new();
     let mut removed: Vec<Step> = Vec::new();
@@ -289,6 +298,11 @@ fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishe
                 add(&mut patched, Action::Create(object.clone()), finding);
             }
             Change::Changed | Change::Removed
+                if plan.method != Method::Patch && ground.confused.contains(&object.key()) =>
+            {
+                add(&mut first, Action::Patch(object.clone()), finding);
+            }
+            Change::Changed | Change::Removed
                 if plan.method == Method::Patch || !helm_reaches(finding, plan.apply_method) =>
             {
                 add(&mut patched, Action::Patch(object.clone()), finding);
@@ -297,7 +311,9 @@ fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishe
         }
     }
     plan.steps.extend(recreated);
+    plan.steps.extend(first);
     if !by_helm.is_empty() {
+        plan.steps.append(&mut removed);
         let action = if plan.method == Method::Reapply { Action::Reapply } else { Action::Upgrade };
         plan.steps.push(Step { action, findings: by_helm });
     }
@@ -425,7 +441,7 @@ fn fights(drift: &[&Finding], ground: &Ground) -> Vec<Fight> {
     again.collect()
 }
 
-fn add_notes(plan: &mut Plan, report: &ReleaseReport, wishes: &Wishes) {
+fn add_notes(plan: &mut Plan, report: &ReleaseReport, ground: &Ground, wishes: &Wishes) {
     if report.reason == Reason::Failed {
         plan.notes.push(format!("revision {} failed: what is gone back to is revision {}", plan.revision, plan.judged));
     }
@@ -434,6 +450,13 @@ fn add_notes(plan: &mut Plan, report: &ReleaseReport, wishes: &Wishes) {
             "a re-apply is not atomic: should it fail half-way, no revision is deployed any more until `helm rollback {} {} -n {}` succeeds",
             plan.release.name, plan.judged, plan.release.namespace
         ));
+    }
+    for step in &plan.steps {
+        let Action::Recreate { object, .. } = &step.action else { continue };
+        if let Some(finalizers) = ground.held.get(&object.key()) {
+            let finalizers = finalizers.join(", ");
+            plan.notes.push(format!("{object} is gone only when its finalizers are worked off: {finalizers}"));
+        }
     }
     if wishes.run_hooks && !plan.runs_hooks {
         plan.notes.push("hooks run with an upgrade only: they will not be run".to_owned());
@@ -536,6 +559,8 @@ mod tests {
             helm: Ok(HelmVersion { major: 3, minor: 22, patch: 0 }),
             unbuildable: None,
             unserved: BTreeSet::new(),
+            confused: BTreeSet::new(),
+            held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),
         }
@@ -605,7 +630,7 @@ mod tests {
             ..wishes()
         };
         let plan = planned(vec![added, fixed, image()], &ground(), &allowed);
-        assert_eq!(actions(&plan), ["recreate", "upgrade", "remove-added"]);
+        assert_eq!(actions(&plan), ["recreate", "remove-added", "upgrade"]);
         assert!(plan.left.is_empty());
     }
 

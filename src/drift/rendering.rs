@@ -9,6 +9,8 @@ use super::yaml;
 /// Manifest and hooks of a release: of a record, or as `helm upgrade --dry-run -o json` prints them.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Rendering {
+    /// Name, version and application's version.
+    chart: [String; 3],
     manifest: String,
     hooks: Vec<Hook>,
 }
@@ -48,7 +50,9 @@ impl Rendering {
                 manifest: text(hook, "manifest"),
             }
         });
-        Self { manifest: text(release, "manifest"), hooks: hooks.collect() }
+        let metadata = release.pointer("/chart/metadata").unwrap_or(&Value::Null);
+        let chart = ["name", "version", "appVersion"].map(|key| text(metadata, key));
+        Self { chart, manifest: text(release, "manifest"), hooks: hooks.collect() }
     }
 
     /// `pre-upgrade Job/migrate`, in the record's order; tests are left out.
@@ -61,7 +65,7 @@ impl Rendering {
         hooks.flatten().collect()
     }
 
-    /// Names of the objects and hooks in which two renderings differ, in order; empty: they mean the same.
+    /// Names of the objects and hooks in which two renderings differ, in order, after the other chart; empty: they mean the same.
     ///
     /// The order of documents and of keys, comments and spelling mean nothing. What cannot be read must be the same text.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
@@ -73,6 +77,11 @@ impl Rendering {
             .collect();
         names.extend(theirs.keys().filter(|name| !ours.contains_key(*name)).cloned());
         names.sort();
+        if self.chart != other.chart {
+            let [name, version, app] = &other.chart;
+            let app = if app.is_empty() { String::new() } else { format!(" with app version {app}") };
+            names.insert(0, format!("chart {name}-{version}{app}"));
+        }
         names
     }
 
@@ -153,5 +162,10 @@ mod tests {
         weighed.hooks[0].rest[0] = 5.into();
         assert_eq!(rendering(A, "").differences(&weighed), ["hook Job/migrate"]);
         assert_eq!(one.hooks(), ["pre-install,pre-upgrade Job/migrate"]);
+        let chart = |version: &str| {
+            Rendering::of(&json!({"manifest": A, "chart": {"metadata": {"name": "web", "version": version}}}))
+        };
+        assert_eq!(chart("1.0.0").differences(&chart("1.0.1")), ["chart web-1.0.1"]);
+        assert_eq!(chart("1.0.0").differences(&chart("1.0.0")), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::finding::{Change, Finding};
-use super::object::{FieldPath, Segment, pointer_token};
+use super::object::{FieldPath, Segment};
 
 /// A finding whose place could not be found again: nothing is guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -260,16 +260,9 @@ pub(crate) fn bound(wanted: &Value, live: &Value) -> Value {
     object
 }
 
-/// The manager under which Helm applies this object: that of the ownership annotation, else Helm's own name.
-pub(crate) fn helms_manager(live: Option<&Value>) -> String {
-    let entries = live.and_then(|live| live.pointer("/metadata/managedFields")).and_then(Value::as_array);
-    let annotation = format!("/fieldsV1/f:metadata/f:annotations/f:{}", pointer_token("meta.helm.sh/release-name"));
-    let helm = entries.into_iter().flatten().find(|entry| {
-        entry.get("operation").and_then(Value::as_str) == Some("Apply") && entry.pointer(&annotation).is_some()
-    });
-    let name = helm.and_then(|entry| entry.get("manager")).and_then(Value::as_str);
-    name.unwrap_or("helm").to_owned()
-}
+/// The manager under which every Helm applies objects (helm/helm `cmd/helm/helm.go`). Who else holds Helm's annotations, a
+/// `kubectl apply` of the whole object for one, is not Helm: under another's name an apply takes away what that one set.
+pub(crate) const HELM: &str = "helm";
 
 /// Operations that give up what a manager owns of an object, so that nobody meets a conflict with it; `None`: it owns nothing.
 pub(crate) fn disown(live: &Value, manager: &str) -> Option<Vec<Value>> {
@@ -415,15 +408,5 @@ mod tests {
         let encoded = base64::prelude::BASE64_STANDARD.encode(token);
         assert!(holds_token(&json!({"data": {"a": encoded}})));
         assert!(!holds_token(&json!({"data": {"a": "aGk=", "b": null}})));
-    }
-
-    #[test]
-    fn helms_manager_is_the_one_that_applied_the_ownership() {
-        let live = json!({"metadata": {"managedFields": [
-            {"manager": "kubectl", "operation": "Update", "fieldsV1": {}},
-            {"manager": "helm4", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}}},
-        ]}});
-        assert_eq!(helms_manager(Some(&live)), "helm4");
-        assert_eq!(helms_manager(None), "helm");
     }
 }
