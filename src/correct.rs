@@ -109,7 +109,7 @@ async fn prepare(
         let refused = prepared.planned.iter().any(Planned::is_refused);
         let verdict = if refused { 2 } else { prepared.report.exit_code() };
         let has_steps = prepared.planned.iter().filter_map(Planned::plan).any(|plan| !plan.steps.is_empty());
-        let mut place = evidence_place(run.options, &prepared);
+        let mut place = evidence_place(run.options, &prepared).filter(|_| has_steps);
         let shows_end = run.options.consent == Consent::DryRun || !has_steps;
         run.show_plan(&prepared, place.as_deref(), shows_end, out, err)?;
         match run.options.consent {

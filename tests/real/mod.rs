@@ -5,6 +5,7 @@ mod configuration;
 mod corpus;
 mod correct;
 mod correct_failures;
+mod correct_traps;
 mod history;
 mod install;
 mod mutation;
