@@ -85,14 +85,14 @@ impl<'a> Run<'a> {
         look(&inspector, config, Timestamp::now()).await
     }
 
-    /// Looks until the server answers, within a minute.
+    /// Looks until the server answers, within a minute; whoever wants to stop is not kept for that.
     pub(super) async fn look_patiently(&self, cluster: &Cluster, config: &Config) -> Look {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let look = self.look(cluster, config).await;
             let silent = |reason: TroubleReason| matches!(reason, TroubleReason::Unreachable | TroubleReason::Timeout);
             let is_silent = look.report.errors.iter().any(|error| silent(error.reason));
-            if !is_silent || tokio::time::Instant::now() > deadline {
+            if !is_silent || self.interrupts.any() || tokio::time::Instant::now() > deadline {
                 return look;
             }
             tokio::time::sleep(PAUSE).await;
@@ -108,10 +108,21 @@ impl<'a> Run<'a> {
             ..self.config.scope.clone()
         };
         let config = Config { scope, ..self.config.clone() };
-        let Look { report, examined, .. } = self.look_patiently(cluster, &config).await;
-        let report = report.releases.into_iter().next()?;
-        let (subject, _) = self.subject(cluster, report, examined.into_iter().next()?).await?;
-        Some(subject)
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let Look { report, examined, .. } = self.look_patiently(cluster, &config).await;
+            let is_gone = report.errors.iter().any(|error| error.reason == TroubleReason::NotFound);
+            if let Some((report, examined)) = report.releases.into_iter().next().zip(examined.into_iter().next())
+                && let Some((subject, _)) = self.subject(cluster, report, examined).await
+            {
+                return Some(subject);
+            }
+            // A server that goes away in the middle of a look leaves half of one.
+            if is_gone || self.interrupts.any() || tokio::time::Instant::now() > deadline {
+                return None;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Looks at all releases in scope and plans for those that are to be corrected: the named ones, else those whose mode says so.
