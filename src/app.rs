@@ -103,7 +103,7 @@ async fn config_check(
 
 /// The same check, with every answer kept. 0: the evidence is whole, whatever it shows.
 async fn capture(config: &Config, to: &Path, include_secrets: bool, err: &mut dyn Write) -> Result<u8, Error> {
-    let recorder = Recorder::new(include_secrets)?;
+    let recorder = Recorder::new(include_secrets, &config.settings.rules.sensitive)?;
     let client = Client::connect(&config.target).await?.record(recorder.clone());
     let (now, namespace) = (Timestamp::now(), client.default_namespace().to_owned());
     let (report, _) = survey_with(config, client, now).await;

@@ -129,7 +129,7 @@ async fn prepare(
             return Err(Error::NoEvidencePlace);
         }
         // The second look is what is kept as evidence: the state right before anything changes.
-        let recorder = Recorder::new(run.options.include_secrets)?;
+        let recorder = Recorder::new(run.options.include_secrets, &run.config.settings.rules.sensitive)?;
         let recorded = Cluster::new(client.clone().record(recorder.clone()), None, run.config.target.parallel);
         let again = run.prepare(&recorded, Some(&prepared)).await;
         run.progress.finish();

@@ -23,6 +23,7 @@ use super::client::{Answer, DISCOVERY, Get, ReadError};
 use super::mask::{Masker, NoRandomness};
 use super::question::{Place, Question};
 use crate::drift::finding::ClusterInfo;
+use crate::drift::rules::Sensitive;
 use crate::drift::schema::{DIGEST_VERSION, Schema};
 use crate::drift::selector::Selector;
 
@@ -154,8 +155,8 @@ struct Lines {
 
 impl Recorder {
     /// `include_secrets`: values of Secrets are kept, else they are masked (see `mask.rs`).
-    pub(crate) fn new(include_secrets: bool) -> Result<Self, CaptureError> {
-        let masker = if include_secrets { None } else { Some(Masker::new()?) };
+    pub(crate) fn new(include_secrets: bool, sensitive: &[Sensitive]) -> Result<Self, CaptureError> {
+        let masker = if include_secrets { None } else { Some(Masker::new(sensitive.to_vec())?) };
         let lines = Lines { done: Vec::new(), packer: packer(), seen: HashSet::new(), lost: 0 };
         Ok(Self { inner: Arc::new(Recording { masker, hasher: RandomState::new(), lines: Mutex::new(lines) }) })
     }
@@ -231,8 +232,9 @@ impl Recording {
             line.body = Some(body);
             return line;
         }
-        let concerned = question.place.as_ref().filter(|place| Masker::concerns(place));
-        if let (Some(masker), Some(place)) = (&self.masker, concerned) {
+        if let (Some(masker), Some(place)) = (&self.masker, &question.place)
+            && masker.concerns(place)
+        {
             // What does not parse is not kept: it cannot be masked either.
             line.body = serde_json::from_slice::<Value>(&answer.body).ok().and_then(|mut body| {
                 masker.answer(place, &mut body);
@@ -1040,7 +1042,7 @@ mod tests {
             "x-kubernetes-group-version-kind": [{"group": "x.io", "version": "v1", "kind": "Widget"}],
         }}}});
         let get = Get { path: "/openapi/v3/apis/x.io/v1?hash=AB".into(), accept: JSON, compress: false };
-        let recorder = Recorder::new(false).unwrap();
+        let recorder = Recorder::new(false, &[]).unwrap();
         recorder.inner.keep(&get, &Answer { status: 200, body: document.to_string().into_bytes() });
         let bundle = saved(&recorder, "digests");
         let answer = bundle.answer(&get).unwrap().body;
@@ -1102,7 +1104,7 @@ mod tests {
         ];
         let paths: Vec<String> = lines.iter().map(|line| line["path"].as_str().unwrap().to_owned()).collect();
         for include_secrets in [false, true] {
-            let recorder = Recorder::new(include_secrets).unwrap();
+            let recorder = Recorder::new(include_secrets, &[]).unwrap();
             let client = Client::replay(bundle(&lines)).record(recorder.clone());
             assert!(!client.may_cache());
             let get = |path: &str| Get { path: path.to_owned(), accept: JSON, compress: false };
@@ -1127,7 +1129,7 @@ mod tests {
     fn a_file_is_whole_and_private_or_not_there() {
         let place = place("files");
         let file = place.0.join("x.drift");
-        let recorder = Recorder::new(false).unwrap();
+        let recorder = Recorder::new(false, &[]).unwrap();
         fs::write(&file, "old").unwrap();
         recorder.save(&file, &about(), Existing::Replaced).unwrap();
         assert!(Bundle::open(&file).is_ok());

@@ -15,7 +15,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::question::Place;
+use crate::drift::mask::is_secret;
+use crate::drift::object::Gvk;
 use crate::drift::payload::{self, DecodeError, Limits};
+use crate::drift::rules::{self, Sensitive};
 use crate::drift::yaml;
 
 const RECORD_NAME: &str = "sh.helm.release.v1.";
@@ -27,6 +30,8 @@ const SECRET_ANNOTATIONS: [&str; 1] = ["openshift.io/token-secret.value"];
 /// One random key; dropped with the capture it was made for.
 pub(super) struct Masker {
     key: hmac::Key,
+    /// What must not be shown beside Secrets.
+    sensitive: Vec<Sensitive>,
 }
 
 /// The system has no randomness to give.
@@ -42,23 +47,43 @@ enum Holder {
 }
 
 impl Masker {
-    pub(super) fn new() -> Result<Self, NoRandomness> {
+    pub(super) fn new(sensitive: Vec<Sensitive>) -> Result<Self, NoRandomness> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(|_| NoRandomness)?;
-        Ok(Self { key })
+        Ok(Self { key, sensitive })
     }
 
     /// Whether an answer from this place can hold what is masked; everything else is stored as it is.
-    pub(super) fn concerns(place: &Place) -> bool {
-        place.base == "/api/v1" && matches!(place.plural.as_str(), "secrets" | "configmaps")
+    pub(super) fn concerns(&self, place: &Place) -> bool {
+        !self.sensitive.is_empty()
+            || place.base == "/api/v1" && matches!(place.plural.as_str(), "secrets" | "configmaps")
     }
 
     /// Masks an object or a listing from `place`, metadata-only ones too.
     pub(super) fn answer(&self, place: &Place, body: &mut Value) {
-        let holder = if place.plural == "secrets" { Holder::Secret } else { Holder::ConfigMap };
+        let holder = match (place.base.as_str(), place.plural.as_str()) {
+            ("/api/v1", "secrets") => Some(Holder::Secret),
+            ("/api/v1", "configmaps") => Some(Holder::ConfigMap),
+            _ => None,
+        };
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("kind");
+        let gvk = Gvk::new(text("apiVersion"), kind.strip_suffix("List").unwrap_or(kind));
+        let mask = |object: &mut Value| {
+            // First: a copy of the whole object becomes one token, or a masked copy.
+            self.marked(&gvk, object);
+            if let Some(holder) = holder {
+                self.object(holder, object);
+            }
+        };
         match body.get_mut("items").and_then(Value::as_array_mut) {
-            Some(items) => items.iter_mut().for_each(|item| self.object(holder, item)),
-            None => self.object(holder, body),
+            Some(items) => items.iter_mut().for_each(mask),
+            None => mask(body),
         }
+    }
+
+    /// Masks what is sensitive by the configuration; says whether there was any. Values of Secrets are masked anyway.
+    fn marked(&self, gvk: &Gvk, object: &mut Value) -> bool {
+        !is_secret(gvk) && rules::each_hidden(&self.sensitive, gvk, object, &|value| self.plain(value))
     }
 
     fn object(&self, holder: Holder, object: &mut Value) {
@@ -283,7 +308,7 @@ impl Masker {
         }
     }
 
-    /// Masks the Secrets in an object of a manifest, also in lists; says whether there were any. Items of a typed list may leave their
+    /// Masks the Secrets and what else is sensitive in an object of a manifest, also in lists; says whether there were any. Items of a typed list may leave their
     /// kind to it (`inherited`).
     fn manifest_object(&self, object: &mut Value, inherited: Option<&str>) -> bool {
         let kind = object.get("kind").and_then(Value::as_str).or(inherited).unwrap_or_default().to_owned();
@@ -294,7 +319,8 @@ impl Masker {
         if kind == "Secret" {
             self.secret(object);
         }
-        kind == "Secret"
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or("v1").to_owned();
+        self.marked(&Gvk::new(&api_version, &kind), object) || kind == "Secret"
     }
 }
 
@@ -377,10 +403,11 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+    use crate::drift::rules::Kinds;
     use serde_json::json;
 
     fn masker() -> Masker {
-        Masker::new().unwrap()
+        Masker::new(Vec::new()).unwrap()
     }
 
     fn secrets() -> Place {
@@ -407,6 +434,46 @@ mod tests {
     }
 
     #[test]
+    fn what_the_configuration_calls_sensitive_is_masked_alike_in_cluster_and_manifest() {
+        let sensitive = |path: &str, kind: &str| Sensitive {
+            path: path.parse().unwrap(),
+            kinds: Kinds::new([kind.to_owned()]),
+            names: vec!["login*".to_owned()],
+        };
+        let masker = Masker::new(vec![
+            sensitive(".data.password", "ConfigMap"),
+            sensitive(".spec.containers[name=\"web\"].env[*].value", "Widget.example.com"),
+        ])
+        .unwrap();
+        let place = |base: &str, plural: &str| Place {
+            base: base.into(),
+            plural: plural.into(),
+            namespace: Some("prod".into()),
+            name: None,
+        };
+        let applied = json!({"data": {"password": "hunter2"}}).to_string();
+        let mut maps = json!({"kind": "ConfigMapList", "apiVersion": "v1", "items": [
+            {"metadata": {"name": "login", "annotations": {LAST_APPLIED: applied}}, "data": {"password": "hunter2", "user": "ada"}},
+            {"metadata": {"name": "other"}, "data": {"password": "hunter2"}},
+        ]});
+        masker.answer(&place("/api/v1", "configmaps"), &mut maps);
+        let token = maps["items"][0]["data"]["password"].as_str().unwrap().to_owned();
+        assert!(token.starts_with("masked-"), "{maps}");
+        assert_eq!(maps["items"][0]["data"]["user"], "ada");
+        assert_eq!(maps["items"][1]["data"]["password"], "hunter2");
+        assert!(!maps["items"][0]["metadata"].to_string().contains("hunter2"), "{maps}");
+        let env = json!([{"name": "A", "value": "hunter2"}]);
+        let mut widget = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "login-x"},
+            "spec": {"containers": [{"name": "web", "env": env}, {"name": "tap", "env": env}]}});
+        masker.answer(&place("/apis/example.com/v1", "widgets"), &mut widget);
+        assert_eq!(widget["spec"]["containers"][0]["env"][0]["value"], token.as_str());
+        assert_eq!(widget["spec"]["containers"][1]["env"][0]["value"], "hunter2");
+        let manifest = "---\n# Source: x/templates/a.yaml\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: login}\ndata: {password: hunter2, user: ada}\n";
+        let masked = masker.manifest(manifest);
+        assert!(masked.contains(&token) && masked.contains("ada") && !masked.contains("hunter2"), "{masked}");
+    }
+
+    #[test]
     fn equal_values_have_equal_tokens_whatever_holds_them() {
         let masker = masker();
         let applied =
@@ -429,7 +496,7 @@ mod tests {
         assert_eq!(secret["metadata"]["annotations"]["meta.helm.sh/release-name"], "x");
         let all = list.to_string();
         assert!(!all.contains("hunter2") && !all.contains("aHVudGVy") && !all.contains("eyJ"), "{all}");
-        assert_ne!(Masker::new().unwrap().token(b"hunter2"), token, "each capture has its own key");
+        assert_ne!(Masker::new(Vec::new()).unwrap().token(b"hunter2"), token, "each capture has its own key");
     }
 
     #[test]

@@ -77,6 +77,36 @@ impl Pattern {
         self.walk(path).is_none_or(|places| self.is_inside(&places, value))
     }
 
+    /// Changes every value that it names; says whether there was any.
+    pub(crate) fn each(&self, object: &mut Value, change: &dyn Fn(&mut Value)) -> bool {
+        self.each_below(self.rest(vec![0]), object, change)
+    }
+
+    fn each_below(&self, places: Option<Vec<usize>>, value: &mut Value, change: &dyn Fn(&mut Value)) -> bool {
+        let Some(places) = places else {
+            change(value);
+            return true;
+        };
+        let mut any = false;
+        match value {
+            _ if places.is_empty() => {}
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let next = self.advance(&places, |step| matches!(step, Step::Key(wanted) if glob(wanted, key)));
+                    any |= self.each_below(next, value, change);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let next = self.advance(&places, |step| step.is_item(index, item));
+                    any |= self.each_below(next, item, change);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        any
+    }
+
     fn is_inside(&self, places: &[usize], value: &Value) -> bool {
         if places.is_empty() {
             return false;
@@ -89,16 +119,10 @@ impl Pattern {
             Value::Object(map) => map.iter().any(|(key, value)| {
                 goes_on(self.advance(places, |step| matches!(step, Step::Key(wanted) if glob(wanted, key))), value)
             }),
-            Value::Array(items) => items.iter().enumerate().any(|(index, item)| {
-                let here = |step: &Step| match step {
-                    Step::AnyItem => true,
-                    Step::Index(wanted) => *wanted == index,
-                    Step::Member(want) => want.is(item),
-                    Step::Item(keys) => keys.iter().all(|(key, want)| item.get(key).is_some_and(|it| want.is(it))),
-                    Step::Key(_) | Step::Deep => false,
-                };
-                goes_on(self.advance(places, here), item)
-            }),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .any(|(index, item)| goes_on(self.advance(places, |step| step.is_item(index, item)), item)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
     }
@@ -139,6 +163,16 @@ impl Pattern {
 }
 
 impl Step {
+    fn is_item(&self, index: usize, item: &Value) -> bool {
+        match self {
+            Self::AnyItem => true,
+            Self::Index(wanted) => *wanted == index,
+            Self::Member(want) => want.is(item),
+            Self::Item(keys) => keys.iter().all(|(key, want)| item.get(key).is_some_and(|it| want.is(it))),
+            Self::Key(_) | Self::Deep => false,
+        }
+    }
+
     fn is(&self, segment: &Segment) -> bool {
         match (self, segment) {
             (Self::Key(wanted), Segment::Field(key)) => glob(wanted, key),

@@ -128,6 +128,18 @@ pub(crate) fn hides(sensitive: &[Sensitive], object: &ObjectRef, path: &FieldPat
     copied || here.any(|pattern| pattern.meets(path, value))
 }
 
+/// Changes every value of an object that must not be shown; says whether there was any.
+pub(crate) fn each_hidden(sensitive: &[Sensitive], gvk: &Gvk, object: &mut Value, change: &dyn Fn(&mut Value)) -> bool {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut here = sensitive
+        .iter()
+        .filter(|one| one.kinds.include(gvk) && any_glob(&one.names, &name))
+        .map(|one| &one.path)
+        .peekable();
+    let copy = LAST_APPLIED.parse::<Pattern>().ok().filter(|_| here.peek().is_some());
+    here.chain(&copy).fold(false, |any, pattern| pattern.each(object, change) | any)
+}
+
 fn is_met(pattern: &str, path: &FieldPath, value: &Value) -> bool {
     pattern.parse::<Pattern>().is_ok_and(|pattern| pattern.meets(path, value))
 }
