@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use crate::cluster::Cluster;
 use crate::cluster::bundle::{About, CaptureError, Existing, Recorder};
 use crate::cluster::client::Client;
-use crate::config::{Config, Consent, Correct, Evidence};
+use crate::config::{Config, Consent, Correct, Evidence, PlanFormat};
 use crate::drift::finding::Report;
 use crate::drift::outcome::{self, Outcome, Planned};
 use crate::drift::plan::Named;
@@ -110,7 +110,8 @@ async fn prepare(
         let verdict = if refused { 2 } else { prepared.report.exit_code() };
         let has_steps = prepared.planned.iter().filter_map(Planned::plan).any(|plan| !plan.steps.is_empty());
         let mut place = evidence_place(run.options, &prepared).filter(|_| has_steps);
-        let shows_end = run.options.consent == Consent::DryRun || !has_steps;
+        // A document of the plan ends the run, where nothing is done.
+        let shows_end = matches!(run.options.consent, Consent::DryRun | Consent::Missing) || !has_steps;
         run.show_plan(&prepared, place.as_deref(), shows_end, out, err)?;
         match run.options.consent {
             _ if !has_steps => return Ok(Preparation::Ended(verdict)),
@@ -121,6 +122,9 @@ async fn prepare(
             }
             Consent::Ask if !ask(err).await? => {
                 say(err, "nothing was changed")?;
+                if run.options.format != PlanFormat::Table {
+                    run.show_plan(&prepared, place.as_deref(), true, out, err)?;
+                }
                 return Ok(Preparation::Ended(verdict));
             }
             Consent::Ask | Consent::Given => {}
@@ -266,16 +270,16 @@ impl Run<'_> {
         let evidence = evidence.map(|file| file.display().to_string());
         let report: &Report = &prepared.report;
         let evidence = evidence.as_deref();
-        let shown =
-            match self.options.format {
-                crate::config::PlanFormat::Table => {
-                    self.paper(out, self.config.output.color).plan(report, &prepared.planned, evidence)
-                }
-                _ if is_all => self.paper(out, false).plan(report, &prepared.planned, evidence),
-                _ if self.config.output.quiet => Ok(()),
-                _ => Paper::new(err, crate::config::PlanFormat::Table, self.style(self.config.output.color_stderr))
-                    .plan(report, &prepared.planned, evidence),
-            };
+        let shown = match self.options.format {
+            PlanFormat::Table => self.paper(out, self.config.output.color).plan(report, &prepared.planned, evidence),
+            _ if is_all => self.paper(out, false).plan(report, &prepared.planned, evidence),
+            _ if self.config.output.quiet => Ok(()),
+            _ => Paper::new(err, PlanFormat::Table, self.style(self.config.output.color_stderr)).plan(
+                report,
+                &prepared.planned,
+                evidence,
+            ),
+        };
         shown.map_err(Error::Output)
     }
 }

@@ -155,6 +155,7 @@ fn each_refusal_by_means_names_the_remedy_and_changes_nothing() {
     // No terminal and no --yes: nothing is done, and the verdict is the first check's.
     let silent = stage.correct(&[]);
     assert_eq!(silent.code, Some(1), "{}", silent.stderr);
+    assert!(silent.stdout.contains("\"kind\": \"DriftPlan\""), "{}", silent.stdout);
     assert!(silent.stderr.contains("--yes"), "{}", silent.stderr);
     assert_eq!(settings(&stage), "9");
     assert!(stage.evidence().is_empty());
