@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 
 use super::Cluster;
 use super::client::{Client, Get, JSON, ReadError};
-use super::listing::{Listing, PAGE, PageMeta, malformed};
+use super::listing::{Item, Listing, PAGE, Page, malformed, off_thread};
 use super::path::{self, Query};
 use crate::drift::live::{LiveObject, Observation, Served};
 use crate::drift::object::ObjectRef;
@@ -82,29 +82,9 @@ impl Cluster {
         selector: Option<&str>,
     ) -> Result<Vec<Value>, ReadError> {
         let query = Query::new(&path::collection(served, namespace)).with_some("labelSelector", selector);
-        let mut listing = Listing::new(&self.client, query, page_size(served), JSON);
-        let mut found = Vec::new();
-        loop {
-            let body = match listing.page().await {
-                Err(ReadError::Gone(_)) if listing.restart() => {
-                    found.clear();
-                    continue;
-                }
-                answer => answer?,
-            };
-            let kind = served.clone();
-            let (items, token) = off_thread(move || {
-                let page: ValuePage = serde_json::from_slice(&body).map_err(|error| malformed(&kind.plural, &error))?;
-                let items =
-                    page.items.unwrap_or_default().into_iter().map(|item| typed(item, &kind)).collect::<Vec<_>>();
-                Ok((items, page.metadata.token))
-            })
-            .await?;
-            found.extend(items);
-            if !listing.advance(token)? {
-                return Ok(found);
-            }
-        }
+        let listing = Listing::new(&self.client, query, page_size(served), JSON);
+        let kind = served.clone();
+        listing.all(&served.plural, move |object| Some(typed(object, &kind))).await
     }
 }
 
@@ -426,14 +406,14 @@ struct Found {
 
 /// Picks the wanted objects of a page without building the others. A page that does not parse ends the listing as its token.
 fn take(served: &Served, body: &[u8], mut places: Places) -> Taken {
-    let page: RawPage = match serde_json::from_slice(body) {
+    let page: Page<&RawValue> = match serde_json::from_slice(body) {
         Ok(page) => page,
         Err(error) => return Taken { found: Vec::new(), places, token: Err(malformed(&served.plural, &error)) },
     };
     let mut found = Vec::new();
     for item in page.items.unwrap_or_default() {
-        let Ok(head) = serde_json::from_str::<Head>(item.get()) else { continue };
-        let key = (head.metadata.namespace.filter(|_| served.namespaced), head.metadata.name);
+        let Ok(Item { metadata }) = serde_json::from_str::<Item<Metadata>>(item.get()) else { continue };
+        let key = (metadata.namespace.filter(|_| served.namespaced), metadata.name);
         if let Some(wanted) = places.remove(&key) {
             found.push(Found { name: key.1, places: wanted, object: item.to_owned() });
         }
@@ -442,27 +422,7 @@ fn take(served: &Served, body: &[u8], mut places: Places) -> Taken {
 }
 
 #[derive(Deserialize)]
-struct RawPage<'a> {
-    #[serde(default)]
-    metadata: PageMeta,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct ValuePage {
-    #[serde(default)]
-    metadata: PageMeta,
-    items: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    metadata: HeadMeta,
-}
-
-#[derive(Deserialize)]
-struct HeadMeta {
+struct Metadata {
     name: String,
     namespace: Option<String>,
 }
@@ -503,13 +463,6 @@ fn is_silence(error: &ReadError) -> bool {
 /// Silence, or a fault that outlasted the retries: a kind whose server or conversion is broken has it for every object.
 fn is_unanswered(error: &ReadError) -> bool {
     is_silence(error) || matches!(error, ReadError::Status { status: 500.., .. })
-}
-
-async fn off_thread<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R, ReadError> + Send + 'static,
-) -> Result<R, ReadError> {
-    let internal = |_| Err(ReadError::Malformed("internal error while an answer was read".to_owned()));
-    spawn_blocking(work).await.unwrap_or_else(internal)
 }
 
 /// A judge that panics twice is a bug: it goes on to whoever contains the run.

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use tokio::task::spawn_blocking;
 
 use super::Cluster;
 use super::client::{METADATA_LIST, ReadError};
-use super::listing::{Listing, PAGE, PageMeta, malformed};
+use super::listing::{Item, Listing, PAGE};
 use super::observe::MANAGED_BY_HELM;
 use super::path::{self, Query};
 use crate::drift::live::Served;
@@ -19,18 +18,6 @@ use crate::drift::release::ReleaseKey;
 pub(crate) struct Owned {
     pub(crate) object: ObjectRef,
     pub(crate) release: ReleaseKey,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: PageMeta,
-    items: Option<Vec<Item>>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    metadata: Metadata,
 }
 
 #[derive(Deserialize)]
@@ -52,29 +39,9 @@ impl Cluster {
     /// Those of one kind, in one namespace or all.
     pub(crate) async fn owned(&self, served: &Served, namespace: Option<&str>) -> Result<Vec<Owned>, ReadError> {
         let query = Query::new(&path::collection(served, namespace)).with("labelSelector", MANAGED_BY_HELM);
-        let mut listing = Listing::new(self.client(), query, PAGE, METADATA_LIST);
-        let mut found = Vec::new();
-        loop {
-            let body = match listing.page().await {
-                Err(ReadError::Gone(_)) if listing.restart() => {
-                    found.clear();
-                    continue;
-                }
-                answer => answer?,
-            };
-            let kind = served.clone();
-            let read = spawn_blocking(move || {
-                let page: Page = serde_json::from_slice(&body).map_err(|error| malformed(&kind.plural, &error))?;
-                let owned = page.items.unwrap_or_default().into_iter().filter_map(|item| owned(item.metadata, &kind));
-                Ok((owned.collect::<Vec<_>>(), page.metadata.token))
-            });
-            let (some, token) =
-                read.await.unwrap_or_else(|_| Err(ReadError::Malformed("internal error".to_owned())))?;
-            found.extend(some);
-            if !listing.advance(token)? {
-                return Ok(found);
-            }
-        }
+        let listing = Listing::new(self.client(), query, PAGE, METADATA_LIST);
+        let kind = served.clone();
+        listing.all(&served.plural, move |item: Item<Metadata>| owned(item.metadata, &kind)).await
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use tokio::task::spawn_blocking;
 
 use super::client::{Get, JSON, METADATA_LIST, ReadError};
-use super::listing::{Listing, PAGE, PageMeta, malformed};
+use super::listing::{Item, Listing, PAGE, malformed};
 use super::path::{self, Query};
 use super::{Cluster, ClusterError};
 use crate::drift::finding::Storage;
@@ -61,39 +61,18 @@ impl Cluster {
         if storage == Storage::Secret {
             query = query.with("fieldSelector", "type=helm.sh/release.v1");
         }
-        self.record_pages(Listing::new(&self.client, query, PAGE, METADATA_LIST)).await.map_err(failed)
-    }
-
-    async fn record_pages(&self, mut listing: Listing) -> Result<Records, ReadError> {
+        let listing = Listing::new(&self.client, query, PAGE, METADATA_LIST);
+        let pick = |item: Item<Metadata>| Some(record(item.metadata));
         let mut found = Records::default();
-        loop {
-            let body = match listing.page().await {
-                Err(ReadError::Gone(_)) if listing.restart() => {
-                    found = Records::default();
-                    continue;
-                }
-                answer => answer?,
-            };
-            let page = spawn_blocking(move || {
-                serde_json::from_slice::<Page>(&body).map_err(|error| malformed("the records", &error))
-            });
-            let page = page
-                .await
-                .unwrap_or_else(|_| Err(ReadError::Malformed("internal error while records were read".to_owned())))?;
-            for item in page.items.unwrap_or_default() {
-                match record(item.metadata) {
-                    Ok(record) => found.records.push(record),
-                    Err(oddity) => found.oddities.push(oddity),
-                }
-            }
-            if !listing.advance(page.metadata.token)? {
-                // The server lists by text: v1, v10, v2.
-                found
-                    .records
-                    .sort_by(|a, b| (&a.key, a.revision, &a.object_name).cmp(&(&b.key, b.revision, &b.object_name)));
-                return Ok(found);
+        for answer in listing.all("the records", pick).await.map_err(failed)? {
+            match answer {
+                Ok(record) => found.records.push(record),
+                Err(oddity) => found.oddities.push(oddity),
             }
         }
+        // The server lists by text: v1, v10, v2.
+        found.records.sort_by(|a, b| (&a.key, a.revision, &a.object_name).cmp(&(&b.key, b.revision, &b.object_name)));
+        Ok(found)
     }
 
     /// Metadata of one revision's record, for whoever may `get` but not `list`; `None`: there is no such record.
@@ -116,7 +95,8 @@ impl Cluster {
             Err(ReadError::NotFound(_)) => return Ok(None),
             answer => answer.map_err(failed)?,
         };
-        let item: Item = serde_json::from_slice(&body).map_err(|error| failed(malformed(&object_name, &error)))?;
+        let item: Item<Metadata> =
+            serde_json::from_slice(&body).map_err(|error| failed(malformed(&object_name, &error)))?;
         record(item.metadata).map(Some).map_err(|oddity| failed(ReadError::Malformed(oddity.reason)))
     }
 
@@ -158,19 +138,6 @@ fn payload(storage: Storage, name: &str, body: &[u8]) -> Result<Vec<u8>, ReadErr
         return Ok(text.into_bytes());
     }
     STANDARD.decode(&text).map_err(|_| ReadError::Malformed(format!("data of Secret {name:?} is not base64")))
-}
-
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: PageMeta,
-    items: Option<Vec<Item>>,
-}
-
-/// A record, whole or its metadata only: nothing but the metadata is looked at.
-#[derive(Deserialize)]
-struct Item {
-    metadata: Metadata,
 }
 
 #[derive(Deserialize)]
@@ -302,7 +269,7 @@ mod tests {
     }
 
     fn meta(value: Value) -> Metadata {
-        serde_json::from_value::<Item>(value).unwrap().metadata
+        serde_json::from_value::<Item<Metadata>>(value).unwrap().metadata
     }
 
     #[test]
