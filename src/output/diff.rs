@@ -365,15 +365,7 @@ mod tests {
     use serde_json::json;
 
     fn printed(report: &Report, show_all: bool, color: bool) -> String {
-        let style = Style {
-            format: Format::Diff,
-            show_all,
-            color,
-            width: Some(40),
-            now: sample::now(),
-            all_namespaces: false,
-            quiet: false,
-        };
+        let style = Style { format: Format::Diff, show_all, color, ..sample::style(Some(40)) };
         let mut out = Vec::new();
         super::report(&mut out, &style, report).unwrap();
         String::from_utf8(out).unwrap()

@@ -137,15 +137,7 @@ mod tests {
     use serde_json::Value;
 
     fn printed(format: Format, width: Option<usize>, report: &HistoryReport) -> String {
-        let style = Style {
-            format,
-            show_all: false,
-            color: false,
-            width,
-            now: sample::now(),
-            all_namespaces: false,
-            quiet: false,
-        };
+        let style = Style { format, ..sample::style(width) };
         let mut out = Vec::new();
         history(&mut out, &style, report).unwrap();
         String::from_utf8(out).unwrap()

@@ -106,9 +106,23 @@ pub(crate) fn cut_end(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.into_owned();
     }
-    let mut kept = String::new();
+    fitting(text.chars(), width).into_iter().collect()
+}
+
+/// The end of an escaped text, with `…` where it was cut: of a path, the end says most.
+pub(crate) fn cut_start(text: &str, width: usize) -> String {
+    let text = escape(text);
+    if text.width() <= width {
+        return text.into_owned();
+    }
+    fitting(text.chars().rev(), width).into_iter().rev().collect()
+}
+
+/// The first of these characters, then `…`: together no wider than `width`.
+fn fitting(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
+    let mut kept = Vec::new();
     let mut used = 1;
-    for c in text.chars() {
+    for c in chars {
         used += c.width().unwrap_or(0);
         if used > width {
             break;
@@ -119,27 +133,6 @@ pub(crate) fn cut_end(text: &str, width: usize) -> String {
         kept.push('…');
     }
     kept
-}
-
-/// The end of an escaped text, with `…` where it was cut: of a path, the end says most.
-pub(crate) fn cut_start(text: &str, width: usize) -> String {
-    let text = escape(text);
-    if text.width() <= width {
-        return text.into_owned();
-    }
-    let mut kept = Vec::new();
-    let mut used = 1;
-    for c in text.chars().rev() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        kept.push(c);
-    }
-    if width > 0 {
-        kept.push('…');
-    }
-    kept.iter().rev().collect()
 }
 
 /// Breaks an escaped text at blanks, into lines of at most `width` columns where words allow it. A command between

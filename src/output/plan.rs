@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 
 use crate::config::PlanFormat;
-use crate::drift::finding::{ApplyMethod, Change, Finding, Report, Trouble};
+use crate::drift::finding::{ApplyMethod, Finding, Report, Trouble};
 use crate::drift::object::ObjectRef;
 use crate::drift::outcome::{Decision, Outcome, Planned, StepOutcome, StepResult};
 use crate::drift::plan::{Action, Method, Plan};
 use crate::drift::release::ReleaseKey;
 
 use super::json;
-use super::line::{ALARM, BOLD, CYAN, DIM, GAP, GREEN, Line, PLAIN, RED, YELLOW, width, wrap};
+use super::line::{ALARM, BOLD, CYAN, DIM, GAP, GREEN, Line, PLAIN, RED, YELLOW, width};
 use super::value::{ARROW, Pair};
-use super::words::{count, why};
+use super::words::{count, mark, whole, why};
 use super::{Style, plan_json, text};
 
 /// Writes plans and outcomes to `to`.
@@ -201,9 +201,9 @@ impl Writer<'_> {
             let path = finding.path.as_ref().map(ToString::to_string);
             match (bare, path) {
                 (true, Some(path)) => path,
-                (true, None) => whole(finding).to_owned(),
+                (true, None) => whole(finding.change).to_owned(),
                 (false, Some(path)) => format!("{} {path}", named(release, &finding.object)),
-                (false, None) => format!("{} {}", named(release, &finding.object), whole(finding)),
+                (false, None) => format!("{} {}", named(release, &finding.object), whole(finding.change)),
             }
         };
         const ALIGNED: usize = 80;
@@ -211,7 +211,7 @@ impl Writer<'_> {
         let column = 6 + column.unwrap_or(0) + GAP;
         let mut lines = Vec::new();
         for (finding, about) in rows {
-            let (mark, color) = mark(finding);
+            let (mark, color) = mark(finding.change);
             let mut line = Line::new();
             line.blanks(4).push(color, mark).push(PLAIN, " ").push(PLAIN, &place(finding));
             if finding.path.is_some() {
@@ -232,13 +232,7 @@ impl Writer<'_> {
     }
 
     fn indented(&self, indent: usize, text: &str) -> Vec<Line> {
-        let room = self.style.width.map(|terminal| terminal.saturating_sub(indent));
-        let lines = wrap(text, room).into_iter().map(|text| {
-            let mut line = Line::new();
-            line.blanks(indent).push(PLAIN, &text);
-            line
-        });
-        lines.collect()
+        text::indented(self.style, indent, PLAIN, text)
     }
 
     fn outcome(&self, outcome: &Outcome) -> Vec<Line> {
@@ -303,42 +297,10 @@ fn named(release: &ReleaseKey, object: &ObjectRef) -> String {
     }
 }
 
-fn whole(finding: &Finding) -> &'static str {
-    match finding.change {
-        Change::Missing => "missing",
-        Change::Orphan => "left over",
-        Change::Unreadable => "not read",
-        Change::Changed | Change::Added | Change::Removed => json::change(finding.change),
-    }
-}
-
-fn mark(finding: &Finding) -> (&'static str, anstyle::Style) {
-    match finding.change {
-        Change::Changed => ("~", YELLOW),
-        Change::Added | Change::Orphan => ("+", YELLOW),
-        Change::Removed => ("-", YELLOW),
-        Change::Missing => ("!", ALARM),
-        Change::Unreadable => ("?", CYAN),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Format;
-    use crate::output::sample;
-
-    fn style(width: Option<usize>) -> Style {
-        Style {
-            format: Format::Table,
-            show_all: false,
-            color: false,
-            width,
-            now: sample::now(),
-            all_namespaces: false,
-            quiet: false,
-        }
-    }
+    use crate::output::sample::{self, style};
 
     fn plan(width: Option<usize>) -> String {
         let mut out = Vec::new();

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::config::Format;
 use crate::drift::finding::{
     ApplyMethod, Cause, Change, Class, ClusterInfo, Condition, Finding, Fix, Manager, Mode, Notice, NoticeReason,
     ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown, Storage, Trouble, TroubleReason, Verdict,
@@ -13,12 +14,27 @@ use crate::drift::plan::{Action, Fight, Left, Method, Plan, Step};
 use crate::drift::refusal::Refusal;
 use crate::drift::release::ReleaseKey;
 
+use super::Style;
+
 pub(crate) fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
 pub(crate) fn now() -> Timestamp {
     time("2026-11-30T10:00:00Z")
+}
+
+/// A table as a pipe gets it, or a terminal of this width.
+pub(crate) fn style(width: Option<usize>) -> Style {
+    Style {
+        format: Format::Table,
+        show_all: false,
+        color: false,
+        width,
+        now: now(),
+        all_namespaces: false,
+        quiet: false,
+    }
 }
 
 pub(crate) fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::config::Format;
 use crate::drift::finding::{
-    Change, Condition, Finding, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown,
-    Trouble, Verdict,
+    Condition, Finding, Notice, NoticeReason, ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown, Trouble,
+    Verdict,
 };
 use crate::drift::object::{FieldPath, ObjectRef, Segment};
 
@@ -274,14 +274,7 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn new(style: &Style, finding: &'a Finding) -> Self {
         let calm = matches!(finding.verdict, Verdict::Expected | Verdict::Ignored);
-        let (mark, by_change) = match finding.change {
-            Change::Changed => ("~", YELLOW),
-            Change::Added => ("+", YELLOW),
-            Change::Removed => ("-", YELLOW),
-            Change::Missing => ("!", ALARM),
-            Change::Orphan => ("+", YELLOW),
-            Change::Unreadable => ("?", CYAN),
-        };
+        let (mark, by_change) = words::mark(finding.change);
         let color = match (finding.verdict, finding.severity) {
             (Verdict::Expected | Verdict::Ignored, _) => DIM,
             (Verdict::Unverified, _) => CYAN,
@@ -289,12 +282,6 @@ impl<'a> Row<'a> {
             (Verdict::Drift, Some(Severity::P2)) => YELLOW,
             (Verdict::Drift, Some(Severity::P3)) => PLAIN,
             (Verdict::Drift, None) => by_change,
-        };
-        let whole = match finding.change {
-            Change::Missing => "missing",
-            Change::Orphan => "left over",
-            Change::Unreadable => "not read",
-            Change::Changed | Change::Added | Change::Removed => json::change(finding.change),
         };
         let pair = finding
             .path
@@ -312,7 +299,7 @@ impl<'a> Row<'a> {
             mark,
             color,
             calm,
-            path: finding.path.as_ref().map_or_else(|| whole.to_owned(), ToString::to_string),
+            path: finding.path.as_ref().map_or_else(|| words::whole(finding.change).to_owned(), ToString::to_string),
             // Nobody holds what is gone, and nobody needs to be told so of a whole object.
             manager: manager.unwrap_or_else(|| if pair.is_some() { NONE.to_owned() } else { String::new() }),
             pair,
@@ -469,7 +456,7 @@ fn fitted(style: &Style, mut line: Line) -> Line {
 }
 
 /// Text that is wrapped rather than cut: what it says may be in its last word.
-fn indented(style: &Style, indent: usize, color: Color, text: &str) -> Vec<Line> {
+pub(super) fn indented(style: &Style, indent: usize, color: Color, text: &str) -> Vec<Line> {
     let lines = wrap(text, style.width.map(|terminal| terminal.saturating_sub(indent)));
     lines
         .iter()
@@ -566,21 +553,9 @@ fn counts(releases: &[&ReleaseReport]) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::finding::{Cause, Manager, TroubleReason};
-    use crate::output::{Printer, escape::is_hidden, sample};
+    use crate::drift::finding::{Cause, Change, Manager, TroubleReason};
+    use crate::output::{Printer, escape::is_hidden, sample, sample::style};
     use serde_json::json;
-
-    fn style(width: Option<usize>) -> Style {
-        Style {
-            format: Format::Table,
-            show_all: false,
-            color: false,
-            width,
-            now: sample::now(),
-            all_namespaces: false,
-            quiet: false,
-        }
-    }
 
     fn printed(style: Style, report: &Report) -> String {
         let mut out = Vec::new();

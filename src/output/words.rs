@@ -1,10 +1,32 @@
-//! What is said about a finding in a word or two: who, when, why, how many. Knows nothing of where it is printed.
+//! What is said about a finding in a word or two: what, who, when, why, how many. Knows nothing of where it is printed.
 
 use jiff::Timestamp;
 
 use crate::drift::finding::{Cause, Change, Finding, Manager, Verdict};
 
 use super::json;
+use super::line::{ALARM, CYAN, YELLOW};
+
+/// One character for what has changed, and its colour.
+pub(crate) fn mark(change: Change) -> (&'static str, anstyle::Style) {
+    match change {
+        Change::Changed => ("~", YELLOW),
+        Change::Added | Change::Orphan => ("+", YELLOW),
+        Change::Removed => ("-", YELLOW),
+        Change::Missing => ("!", ALARM),
+        Change::Unreadable => ("?", CYAN),
+    }
+}
+
+/// What has become of an object as a whole: it stands where a path would.
+pub(crate) fn whole(change: Change) -> &'static str {
+    match change {
+        Change::Missing => "missing",
+        Change::Orphan => "left over",
+        Change::Unreadable => "not read",
+        Change::Changed | Change::Added | Change::Removed => json::change(change),
+    }
+}
 
 /// Name and subresource: `kubectl (scale)`.
 pub(crate) fn manager(held: &Manager) -> String {
