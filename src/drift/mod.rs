@@ -31,6 +31,8 @@ pub(crate) mod release;
 pub(crate) mod rendering;
 pub(crate) mod repair;
 pub(crate) mod rules;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod security;
 pub(crate) mod selector;

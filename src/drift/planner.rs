@@ -469,40 +469,27 @@ fn add_notes(plan: &mut Plan, report: &ReleaseReport, ground: &Ground, wishes: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::finding::{Class, Condition, Manager, Notice, ObjectCounts, Severity, Storage};
+    use crate::drift::finding::{Condition, Notice, ObjectCounts, Storage};
     use crate::drift::object::ObjectRef;
     use crate::drift::plan::{HelmVersion, Named};
+    use crate::drift::sample;
     use jiff::Timestamp;
     use serde_json::json;
     use std::collections::BTreeMap;
 
     fn object(api_version: &str, kind: &str) -> ObjectRef {
-        ObjectRef { gvk: Gvk::new(api_version, kind), namespace: Some("prod".into()), name: "x".into() }
+        sample::object(api_version, kind, "x")
     }
 
     fn finding(object: ObjectRef, change: Change, path: &[&str], fix: Fix) -> Finding {
         Finding {
-            object,
-            source: None,
             change,
             path: (!path.is_empty()).then(|| FieldPath::of_fields(path)),
             pointer: Some(format!("/{}", path.join("/"))),
             desired: Shown::Plain(json!("a")),
             live: Shown::Plain(json!("b")),
-            manager: Some(Manager {
-                name: "kubectl-edit".into(),
-                operation: "Update".into(),
-                subresource: None,
-                time: None,
-            }),
-            managers: Vec::new(),
-            verdict: Verdict::Drift,
-            cause: Some(Cause::Edited),
-            class: Some(Class::B),
-            severity: Some(Severity::P2),
-            rule: None,
-            note: None,
             fix,
+            ..sample::finding(object, FieldPath::default())
         }
     }
 

@@ -293,32 +293,11 @@ pub(crate) fn holds_token(secret: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::finding::{Fix, Shown, Verdict};
-    use crate::drift::object::{Gvk, ObjectRef};
+    use crate::drift::sample;
 
     fn finding(change: Change, path: FieldPath, pointer: &str) -> Finding {
-        Finding {
-            object: ObjectRef {
-                gvk: Gvk::new("apps/v1", "Deployment"),
-                namespace: Some("prod".into()),
-                name: "api".into(),
-            },
-            source: None,
-            change,
-            path: Some(path),
-            pointer: Some(pointer.into()),
-            desired: Shown::Absent,
-            live: Shown::Absent,
-            manager: None,
-            managers: Vec::new(),
-            verdict: Verdict::Drift,
-            cause: None,
-            class: None,
-            severity: None,
-            rule: None,
-            note: None,
-            fix: Fix::None,
-        }
+        let object = sample::object("apps/v1", "Deployment", "api");
+        Finding { change, pointer: Some(pointer.into()), ..sample::finding(object, path) }
     }
 
     fn item(name: &str) -> Segment {

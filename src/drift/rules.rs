@@ -287,36 +287,13 @@ pub(crate) fn given_away(desired: &Value) -> Vec<Result<Pattern, PatternError>> 
 pub(crate) mod tests {
     use serde_json::json;
 
-    use super::super::finding::Shown;
     use super::super::object::Segment;
+    use super::super::sample;
     use super::*;
 
     /// A change of a Deployment's field, made by `kubectl-edit`.
     pub(crate) fn finding(path: &FieldPath) -> Finding {
-        let manager =
-            Manager { name: "kubectl-edit".into(), operation: "Update".into(), subresource: None, time: None };
-        Finding {
-            object: ObjectRef {
-                gvk: Gvk::new("apps/v1", "Deployment"),
-                namespace: Some("prod".into()),
-                name: "web-1".into(),
-            },
-            source: None,
-            change: Change::Changed,
-            path: Some(path.clone()),
-            pointer: None,
-            desired: Shown::Absent,
-            live: Shown::Absent,
-            manager: Some(manager),
-            managers: Vec::new(),
-            verdict: Verdict::Drift,
-            cause: Some(Cause::Edited),
-            class: Some(Class::B),
-            severity: Some(Severity::P2),
-            rule: None,
-            note: None,
-            fix: Fix::Upgrade,
-        }
+        sample::finding(sample::object("apps/v1", "Deployment", "web-1"), path.clone())
     }
 
     fn key() -> ReleaseKey {

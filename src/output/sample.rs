@@ -4,15 +4,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::config::Format;
+use crate::drift;
 use crate::drift::finding::{
     ApplyMethod, Cause, Change, Class, ClusterInfo, Condition, Finding, Fix, Manager, Mode, Notice, NoticeReason,
     ObjectCounts, Reason, ReleaseReport, Report, Severity, Shown, Storage, Trouble, TroubleReason, Verdict,
 };
-use crate::drift::object::{FieldPath, Gvk, ObjectRef, Segment};
+use crate::drift::object::{FieldPath, ObjectRef, Segment};
 use crate::drift::outcome::{Back, Decision, Outcome, Planned, StepOutcome, StepResult};
 use crate::drift::plan::{Action, Fight, Left, Method, Plan, Step};
 use crate::drift::refusal::Refusal;
 use crate::drift::release::ReleaseKey;
+pub(crate) use crate::drift::sample::object;
 
 use super::Style;
 
@@ -37,34 +39,20 @@ pub(crate) fn style(width: Option<usize>) -> Style {
     }
 }
 
-pub(crate) fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {
-    ObjectRef { gvk: Gvk::new(api_version, kind), namespace: Some("prod".into()), name: name.into() }
-}
-
 pub(crate) fn manager(name: &str, time: &str) -> Manager {
     Manager { name: name.into(), operation: "Update".into(), subresource: None, time: Some(self::time(time)) }
 }
 
-/// A drift of class C; tests change what they are about.
+/// A drift of class B; tests change what they are about.
 pub(crate) fn finding(object: ObjectRef, change: Change, path: FieldPath, desired: Value, live: Value) -> Finding {
     let shown = |value: Value| if value.is_null() { Shown::Absent } else { Shown::Plain(value) };
     Finding {
-        object,
-        source: None,
         change,
         pointer: Some("/spec".into()),
-        path: Some(path),
         desired: shown(desired),
         live: shown(live),
         manager: Some(manager("kubectl-edit", "2026-11-30T09:48:00Z")),
-        managers: Vec::new(),
-        verdict: Verdict::Drift,
-        cause: Some(Cause::Edited),
-        class: Some(Class::B),
-        severity: Some(Severity::P2),
-        rule: None,
-        note: None,
-        fix: Fix::Upgrade,
+        ..drift::sample::finding(object, path)
     }
 }
 
