@@ -3,6 +3,7 @@
 use crate::support::apiserver::{Act, TABLES, path};
 use crate::support::builder::{Test, files};
 use crate::support::fixture::{Record, as_installed, edit, remove};
+use crate::support::web::web;
 use flate2::read::MultiGzDecoder;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::io::Read;
 use std::process::Stdio;
 
 /// A small release: its Secret is in clear here and nowhere else.
-pub(crate) const SHOP: &str = r#"---
+pub(crate) const SHOP: &str = concat!(
+    r#"---
 # Source: shop/templates/settings.yaml
 apiVersion: v1
 kind: ConfigMap
@@ -31,17 +33,9 @@ metadata: {name: web}
 spec: {ports: [{name: http, port: 80, protocol: TCP}], selector: {app: web}}
 ---
 # Source: shop/templates/web.yaml
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: "registry.example/web:1.4", env: [{name: LOG, value: info}]}]
-"#;
+"#,
+    web!(replicas: 2, r#"[{name: web, image: "registry.example/web:1.4", env: [{name: LOG, value: info}]}]"#)
+);
 
 #[test]
 fn a_fresh_release_is_in_sync() {

@@ -1,19 +1,12 @@
 //! `drift history` with real Helm: a roll-back by hand shows as another revision that the live state is like.
 
 use crate::support::control_plane::{Helm, control_plane};
+use crate::support::web::web;
 use serde_json::{Value, json};
 
-const TEMPLATE: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: "registry.example/web:{{ .Values.tag }}"}]
----
+const TEMPLATE: &str = concat!(
+    web!(r#"[{name: web, image: "registry.example/web:{{ .Values.tag }}"}]"#),
+    r#"---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
@@ -24,7 +17,8 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: extra}
 {{- end }}
-"#;
+"#
+);
 
 fn differences(history: &Value) -> Vec<Value> {
     history["revisions"].as_array().unwrap().iter().map(|one| one["differences"].clone()).collect()

@@ -2,39 +2,18 @@
 
 use crate::support::control_plane::{Helm, control_plane};
 use crate::support::kubelet;
+use crate::support::web::web;
 use serde_json::json;
-use std::fs;
 use std::time::{Duration, Instant};
 
-const CHART: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: "registry.example/web:1"}]
-"#;
-
-/// A one-template chart that renders this text as it is.
-fn chart(name: &str, manifest: &str) -> String {
-    let folder = control_plane().folder(&format!("charts/{name}/templates"));
-    let chart = folder.parent().unwrap();
-    fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: demo\nversion: 1.0.0\n").unwrap();
-    fs::write(chart.join("manifest.yaml"), manifest).unwrap();
-    fs::write(folder.join("all.yaml"), r#"{{ .Files.Get "manifest.yaml" }}"#).unwrap();
-    chart.to_string_lossy().into_owned()
-}
+const CHART: &str = web!(replicas: 2, r#"[{name: web, image: "registry.example/web:1"}]"#);
 
 #[test]
 fn helm_waits_for_pods_that_the_stub_makes_ready() {
     for helm in [Helm::Three, Helm::Four] {
         let _slot = control_plane().slot();
         let namespace = control_plane().namespace("wait");
-        let chart = chart(&namespace.name, CHART);
+        let chart = namespace.chart(CHART);
         let started = Instant::now();
         namespace.helm(helm, &["install", "demo", &chart, "--wait", "--timeout=60s"]).unwrap();
         let seconds = started.elapsed().as_secs_f64();

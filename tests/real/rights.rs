@@ -2,26 +2,21 @@
 
 use crate::support::control_plane::{Helm, control_plane};
 use crate::support::drift::until;
+use crate::support::web::web;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One object of each sort that is read in a way of its own: scaled, mounted, namespaced or not, built in or not.
-const TEMPLATE: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
+const TEMPLATE: &str = concat!(
+    web!(
+        "
       - name: web
         image: registry.example/web:1
         resources: {requests: {cpu: 10m}}
-        envFrom: [{secretRef: {name: login}}]
----
+        envFrom: [{secretRef: {name: login}}]"
+    ),
+    r#"---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {name: web}
@@ -44,7 +39,8 @@ apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: web}
 spec: {podSelector: {}}
-"#;
+"#
+);
 
 /// The block of the README that holds the role.
 fn role_of_the_readme() -> Value {

@@ -3,9 +3,11 @@
 use crate::support::control_plane::{Helm, control_plane};
 use crate::support::drift::{next_second, until};
 use crate::support::namespace::Namespace;
+use crate::support::web::web;
 use serde_json::json;
 
-const TEMPLATE: &str = r#"
+const TEMPLATE: &str = concat!(
+    r#"
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
@@ -16,18 +18,12 @@ kind: Secret
 metadata: {name: key}
 stringData: {key: one}
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - {name: web, image: "registry.example/web:1", envFrom: [{configMapRef: {name: settings}}]}
----
+"#,
+    web!(
+        replicas: 2,
+        r#"[{name: web, image: "registry.example/web:1", envFrom: [{configMapRef: {name: settings}}]}]"#
+    ),
+    r#"---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db}
@@ -40,7 +36,8 @@ spec:
       containers:
       - {name: db, image: "registry.example/db:1", volumeMounts: [{name: key, mountPath: /key, subPath: key}]}
       volumes: [{name: key, secret: {secretName: key}}]
-"#;
+"#
+);
 
 fn installed(helm: Helm) -> Namespace<'static> {
     let namespace = control_plane().namespace("stale");

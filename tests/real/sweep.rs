@@ -3,27 +3,22 @@
 use crate::support::charts::Corpus;
 use crate::support::control_plane::{Helm, control_plane};
 use crate::support::drift::{next_second, until};
+use crate::support::web::web;
 use serde_json::json;
 
 /// Objects whose stored form differs from what a file says about them.
-const FILE: &str = r#"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
+const FILE: &str = concat!(
+    web!(
+        replicas: 2,
+        r#"
       - name: web
         image: registry.example/web:1
         args: [--port, "80"]
         ports: [{containerPort: 80}]
         resources: {limits: {cpu: 1000m, memory: 1024Mi}}
-        readinessProbe: {httpGet: {path: /, port: 80}}
----
+        readinessProbe: {httpGet: {path: /, port: 80}}"#
+    ),
+    r#"---
 apiVersion: v1
 kind: Service
 metadata: {name: web}
@@ -53,7 +48,8 @@ items:
     scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}
     maxReplicas: 3
     metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]
-"#;
+"#
+);
 
 #[test]
 fn what_is_as_applied_has_no_drift_whoever_applied_it() {

@@ -18,3 +18,4 @@ pub(crate) mod record;
 pub(crate) mod release;
 pub(crate) mod rewind;
 pub(crate) mod types;
+pub(crate) mod web;
