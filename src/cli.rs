@@ -1,5 +1,8 @@
 //! The command line as typed: commands, flags, help, completions. Knows neither the environment nor what the words are used for.
 
+mod correct;
+mod examples;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 
-use crate::drift::plan::Named;
+pub(crate) use correct::{CorrectArgs, Correction, CorrectionMethod, PlanFormat};
 
 /// The command that helm and kubectl ask for completions.
 pub(crate) const COMPLETE: &str = "__complete";
@@ -194,108 +197,7 @@ pub(crate) struct InstallArgs {
     pub(crate) to: Option<PathBuf>,
 }
 
-#[derive(clap::Args)]
-pub(crate) struct CorrectArgs {
-    #[command(flatten)]
-    pub(crate) which: Which,
-    #[command(flatten)]
-    pub(crate) correction: Correction,
-    /// Configuration file; else helm-drift/config.yaml in the user's configuration directory
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = RULES)]
-    pub(crate) config: Option<PathBuf>,
-    /// Form of the plan and of what came of it
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table", hide_default_value = true, help_heading = OUTPUT)]
-    pub(crate) output: PlanFormat,
-    #[command(flatten)]
-    pub(crate) screen: Screen,
-    #[command(flatten)]
-    pub(crate) target: Where,
-}
-
-/// How to correct, and what is allowed.
-#[derive(clap::Args)]
-pub(crate) struct Correction {
-    /// How: an atomic helm upgrade (the default), helm's rollback to the current revision, or finding by finding
-    #[arg(long, value_enum, help_heading = CORRECTION)]
-    pub(crate) method: Option<CorrectionMethod>,
-    /// Chart of the release: directory, archive, repository or OCI reference; else it is rebuilt from the record
-    #[arg(long, value_name = "CHART", help_heading = CORRECTION)]
-    pub(crate) chart: Option<String>,
-    /// Version of the chart that --chart names
-    #[arg(id = "chart_version", long = "version", value_name = "VERSION", requires = "chart", help_heading = CORRECTION)]
-    pub(crate) chart_version: Option<String>,
-    /// Run the chart's upgrade hooks
-    #[arg(long, help_heading = CORRECTION)]
-    pub(crate) run_hooks: bool,
-    /// Let helm reset also what is expected or ignored, such as an autoscaler's replicas
-    #[arg(long, help_heading = CORRECTION)]
-    pub(crate) reset_ignored: bool,
-    /// Take away fields, items and keys that somebody added
-    #[arg(long, help_heading = CORRECTION)]
-    pub(crate) remove_added: bool,
-    /// Delete and create again an object with a field that cannot be changed in place; may be repeated
-    #[arg(long, value_name = "KIND/NAME", value_parser = named, help_heading = CORRECTION)]
-    pub(crate) recreate: Vec<Named>,
-    /// Correct also where something could not be told, and leave that alone
-    #[arg(long, help_heading = CORRECTION)]
-    pub(crate) partial: bool,
-    /// Where to keep what was there before: a file, or none; else a file in the user's state directory
-    #[arg(long, value_name = "FILE|none", value_hint = ValueHint::FilePath, help_heading = CORRECTION)]
-    pub(crate) evidence: Option<PathBuf>,
-    /// Keep the values of Secrets in the evidence
-    #[arg(long, help_heading = CORRECTION)]
-    pub(crate) include_secrets: bool,
-    /// Give up values of Secrets that the correction overwrites
-    #[arg(long, conflicts_with = "include_secrets", help_heading = CORRECTION)]
-    pub(crate) discard_secret_values: bool,
-    /// Time for helm, as its own --timeout, and for an object to go
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = request_timeout, help_heading = CORRECTION)]
-    pub(crate) timeout: Duration,
-    /// Print the plan and change nothing
-    #[arg(long, conflicts_with = "yes", help_heading = CORRECTION)]
-    pub(crate) dry_run: bool,
-    /// Agree to the plan beforehand
-    #[arg(short, long, help_heading = CORRECTION)]
-    pub(crate) yes: bool,
-}
-
-/// As `drift::plan::Method`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CorrectionMethod {
-    /// An atomic upgrade to the very manifest that is stored, proven by a dry run first
-    Upgrade,
-    /// helm rollback to the current revision: needs no chart, and is not atomic
-    Reapply,
-    /// Each finding by itself, through the API; makes no revision
-    Patch,
-}
-
-/// How a plan and its outcome are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanFormat {
-    #[default]
-    Table,
-    Json,
-    Yaml,
-}
-
-/// `Deployment/api`, `Queue.example.com/orders`.
-fn named(text: &str) -> Result<Named, String> {
-    let (kind, name) = text.split_once('/').ok_or("give KIND/NAME, as in Deployment/api")?;
-    let (kind, group) = match kind.split_once('.') {
-        Some((kind, group)) => (kind, Some(group.to_owned())),
-        None => (kind, None),
-    };
-    let given = !kind.is_empty() && !name.is_empty() && !name.contains('/');
-    if given {
-        Ok(Named { kind: kind.to_owned(), group, name: name.to_owned() })
-    } else {
-        Err("give KIND/NAME, as in Deployment/api".to_owned())
-    }
-}
-
 const RELEASES: &str = "Which releases";
-const CORRECTION: &str = "Correction";
 const OUTPUT: &str = "Output";
 const CLUSTER: &str = "Which cluster";
 const READING: &str = "Reading";
@@ -570,136 +472,11 @@ fn in_two_lines(error: &clap::Error, helpful: &str) -> String {
 
 /// The command line with its help, for whoever calls it so.
 pub(crate) fn definition(called: &str) -> clap::Command {
-    let mut command = Args::command()
+    let command = Args::command()
         .bin_name(called)
         .override_usage(format!("{called} [RELEASE]... [OPTIONS]\n       {called} COMMAND [RELEASE]... [OPTIONS]"))
-        .after_help(format!(
-            "{}\n\n{VERDICT}",
-            examples(
-                called,
-                &[
-                    ("{} nucleus -n prod", "is the release still what Helm says it is?"),
-                    ("{} -A", "all releases of the cluster"),
-                    ("{} -f clusters/prod -n prod", "plain manifests: is the cluster still as they say?"),
-                    ("{} diff nucleus -n prod", "what differs, line by line"),
-                    ("{} history nucleus -n prod", "which revision is it really? was it rolled back by hand?"),
-                    ("{} correct nucleus --dry-run", "how it would get back to what Helm says"),
-                    ("{} -A -o json", "for a program; -o name for xargs"),
-                    ("{} capture nucleus --to FILE", "keep the evidence; --from FILE judges it anywhere"),
-                ],
-            ),
-        ));
-    for (name, lines) in EXAMPLES {
-        let mut help = examples(called, lines);
-        match *name {
-            "check" | "diff" => help.push_str(&format!("\n\n{VERDICT}")),
-            "history" | "capture" | "config check" => help.push_str(&format!("\n\n{DONE}")),
-            _ => {}
-        }
-        command = match name.split_once(' ') {
-            None => command.mut_subcommand(*name, |verb| verb.after_help(help)),
-            Some((name, verb)) => {
-                command.mut_subcommand(name, |group| group.mut_subcommand(verb, |verb| verb.after_help(help)))
-            }
-        };
-    }
-    command
-}
-
-/// Exit codes of what judges, and of what does something else.
-const VERDICT: &str =
-    "Exit code: 0 all ready, 1 something is not (drift, a failed or stuck release), 2 it could not be told.";
-const DONE: &str = "Exit code: 0 done, 2 it could not be done.";
-
-/// A line of the shell, `{}` in place of what was called, and what it is for.
-type Example = (&'static str, &'static str);
-
-/// For the help of each command.
-const EXAMPLES: &[(&str, &[Example])] = &[
-    (
-        "check",
-        &[
-            ("{} check nucleus -n prod", "one release; `check` may be left out"),
-            ("{} check diff", "a release that is called as a command is"),
-            ("{} check -A --status ready=false", "only what is not ready"),
-            ("{} check nucleus --show-all", "with what is expected, and what was not compared"),
-            ("{} check -A -o json", "for a program"),
-        ],
-    ),
-    (
-        "diff",
-        &[
-            ("{} diff nucleus -n prod", "one release"),
-            ("{} diff -A", "all releases of the cluster"),
-            ("{} diff -f app.yaml", "manifests instead of a release"),
-            ("{} diff nucleus --color always | less -R", "page by page"),
-        ],
-    ),
-    (
-        "history",
-        &[
-            ("{} history nucleus -n prod", "revisions, and how far the cluster is from each"),
-            ("{} history nucleus -o json", "for a program"),
-        ],
-    ),
-    (
-        "correct",
-        &[
-            ("{} correct nucleus -n prod --dry-run", "how it would get back to what Helm says"),
-            ("{} correct nucleus -n prod", "the same, asked for consent, and done"),
-            ("{} correct nucleus --method patch --yes", "finding by finding, without helm and without a question"),
-        ],
-    ),
-    (
-        "config check",
-        &[
-            ("{} config check drift.yaml", "is it valid, and what does each rule cover now?"),
-            ("{} config check drift.yaml --offline", "is it valid? no cluster is asked"),
-        ],
-    ),
-    (
-        "capture",
-        &[
-            ("{} capture -A --to evidence.drift", "every answer the check reads; values of Secrets are tokens"),
-            ("{} -A --from evidence.drift", "the same check on the same answers, anywhere"),
-        ],
-    ),
-    (
-        "completion",
-        &[
-            ("source <(drift completion bash)", "in ~/.bashrc"),
-            ("drift completion zsh >\"${fpath[1]}/_drift\"", "once"),
-            ("drift completion fish >~/.config/fish/completions/drift.fish", "once"),
-            ("drift completion powershell | Out-String | Invoke-Expression", "in $PROFILE"),
-        ],
-    ),
-    (
-        "man",
-        &[
-            ("{} man | man -l -", "read the page of the program"),
-            ("{} man diff | man -l -", "read the page of a command"),
-            ("{} man --to ~/.local/share/man/man1", "install them all: man drift, man drift-diff"),
-        ],
-    ),
-    (
-        "install-kubectl",
-        &[
-            ("{} install-kubectl", "then: kubectl drift, with completion"),
-            ("{} install-kubectl --to ~/bin", "into a directory of your choice"),
-        ],
-    ),
-    ("version", &[("{} version", "as in: drift 1.2.3")]),
-];
-
-/// Lines and meanings, each in its column.
-fn examples(called: &str, lines: &[Example]) -> String {
-    let typed: Vec<String> = lines.iter().map(|(line, _)| line.replace("{}", called)).collect();
-    let width = typed.iter().map(|line| line.chars().count()).max().unwrap_or_default();
-    let mut text = "Examples:".to_owned();
-    for (line, (_, meaning)) in typed.iter().zip(lines) {
-        text.push_str(&format!("\n  {line:width$}   {meaning}"));
-    }
-    text
+        .after_help(examples::of_program(called));
+    examples::add(command, called)
 }
 
 /// Puts the command before its flags, so that `drift -n prod diff nucleus` is `drift diff -n prod nucleus`, and names the check
