@@ -2,8 +2,10 @@
 //! somebody agreed to the plan, and what was there before is kept.
 
 mod act;
+mod change;
 mod ground;
 mod journal;
+mod rehearsal;
 mod run;
 
 use std::fs;
@@ -17,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::cluster::bundle::{About, CaptureError, Existing, Recorder};
 use crate::cluster::client::Client;
 use crate::config::{Config, Consent, Correct, Evidence, PlanFormat};
-use crate::drift::finding::Report;
+use crate::drift::finding::{Fix, Report};
 use crate::drift::outcome::{self, Outcome, Planned};
 use crate::drift::plan::Named;
 use crate::error::Error;
@@ -181,11 +183,14 @@ fn cannot_begin(run: &Run<'_>, prepared: &Prepared, err: &mut dyn Write) -> Resu
 
 /// An object that was to be recreated and has nothing that needs it.
 fn unused<'n>(recreate: &'n [Named], prepared: &Prepared) -> Option<&'n Named> {
-    let steps = || prepared.planned.iter().filter_map(Planned::plan).flat_map(|plan| &plan.steps);
+    let plans = || prepared.planned.iter().filter_map(Planned::plan);
+    let planned = || plans().flat_map(|plan| &plan.steps).flat_map(|step| &step.findings);
+    let left = || plans().flat_map(|plan| &plan.left).map(|left| &left.finding);
     let refused = prepared.planned.iter().any(Planned::is_refused);
-    recreate.iter().find(|named| {
-        !refused && !steps().any(|step| matches!(&step.action, crate::drift::plan::Action::Recreate { object, .. } if named.names(object)))
-    })
+    let needs = |named: &Named| {
+        planned().chain(left()).any(|finding| finding.fix == Fix::Recreate && named.names(&finding.object))
+    };
+    recreate.iter().find(|named| !refused && !needs(named))
 }
 
 fn say(err: &mut dyn Write, line: &str) -> Result<(), Error> {

@@ -31,6 +31,23 @@ pub(crate) enum ChangeError {
     Unanswered(String),
 }
 
+/// Whether it is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The server says what would come of it, its webhooks too, and stores nothing.
+    Rehearsal,
+    Real,
+}
+
+impl Attempt {
+    fn on(self, query: Query) -> Query {
+        match self {
+            Self::Rehearsal => query.with("dryRun", "All"),
+            Self::Real => query,
+        }
+    }
+}
+
 /// What becomes of what an object owns when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependents {
@@ -48,12 +65,13 @@ impl Cluster {
         object: &ObjectRef,
         body: &Value,
         manager: &str,
+        attempt: Attempt,
     ) -> Result<(), ChangeError> {
         let query = Query::new(&object_path(served, object)?)
             .with("fieldManager", manager)
             .with("force", "true")
             .with("fieldValidation", "Ignore");
-        self.change(http::Method::PATCH, query, APPLY, &typed(served, body)).await
+        self.change(http::Method::PATCH, attempt.on(query), APPLY, &typed(served, body)).await
     }
 
     /// Sends a JSON patch of [`repair::json_patch`].
@@ -62,9 +80,10 @@ impl Cluster {
         served: &Served,
         object: &ObjectRef,
         operations: Vec<Value>,
+        attempt: Attempt,
     ) -> Result<(), ChangeError> {
         let query = Query::new(&object_path(served, object)?).with("fieldManager", MANAGER);
-        self.change(http::Method::PATCH, query, JSON_PATCH, &Value::Array(operations)).await
+        self.change(http::Method::PATCH, attempt.on(query), JSON_PATCH, &Value::Array(operations)).await
     }
 
     /// Gives up what this program owns of an object after [`Cluster::patch`]: where that is nobody's, Helm meets no conflict. Best effort;
@@ -75,7 +94,7 @@ impl Cluster {
         for _ in 0..TURNS {
             let live = self.object(served, object).await.map_err(change_error)?;
             let Some(operations) = repair::disown(&live, MANAGER) else { return Ok(()) };
-            match self.patch(served, object, operations).await {
+            match self.patch(served, object, operations, Attempt::Real).await {
                 Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => problem = error,
                 done => return done,
             }
@@ -84,12 +103,18 @@ impl Cluster {
     }
 
     /// Creates an object as client-side Helm would; it must not be there.
-    pub(crate) async fn create(&self, served: &Served, object: &ObjectRef, body: &Value) -> Result<(), ChangeError> {
+    pub(crate) async fn create(
+        &self,
+        served: &Served,
+        object: &ObjectRef,
+        body: &Value,
+        attempt: Attempt,
+    ) -> Result<(), ChangeError> {
         object_path(served, object)?;
         let query = Query::new(&path::collection(served, object.namespace.as_deref()))
             .with("fieldManager", MANAGER)
             .with("fieldValidation", "Ignore");
-        self.change(http::Method::POST, query, JSON, &typed(served, body)).await
+        self.change(http::Method::POST, attempt.on(query), JSON, &typed(served, body)).await
     }
 
     /// Asks for the deletion of exactly this object, in this state; it may take its time.
@@ -99,14 +124,18 @@ impl Cluster {
         object: &ObjectRef,
         live: &Value,
         dependents: Dependents,
+        attempt: Attempt,
     ) -> Result<(), ChangeError> {
         let bound = repair::bound(&json!({"metadata": {}}), live);
         let policy = match dependents {
             Dependents::Go => "Background",
             Dependents::Stay => "Orphan",
         };
+        // With options in the body the server reads none from the query.
+        let dry_run: &[&str] = if attempt == Attempt::Rehearsal { &["All"] } else { &[] };
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy, "preconditions": bound.get("metadata"),
+            "dryRun": dry_run,
         });
         let query = Query::new(&object_path(served, object)?);
         self.change(http::Method::DELETE, query, JSON, &options).await

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::change::{anew, dependents, send};
 use super::ground::Subject;
 use super::run::{Prepared, Run};
 use crate::cluster::Cluster;
 use crate::cluster::client::ReadError;
-use crate::cluster::patch::{ChangeError, Dependents};
-use crate::drift::finding::{ApplyMethod, Cause, Change, Finding, Verdict};
-use crate::drift::in_place::is_built_in;
+use crate::cluster::patch::{Attempt, ChangeError};
+use crate::drift::finding::{ApplyMethod, Finding, Verdict};
 use crate::drift::live::Served;
-use crate::drift::object::{Gvk, ObjectRef};
+use crate::drift::object::ObjectRef;
 use crate::drift::outcome::{Planned, StepOutcome, StepResult, is_same};
 use crate::drift::plan::{Action, Plan, Step};
 use crate::drift::planner::spot;
@@ -186,7 +186,7 @@ impl Run<'_> {
                 let note = if turn > 0 { "it is as it should be, though: " } else { "it was as it should be already" };
                 return (StepResult::Done(Some(format!("{note}{problem}"))), Some(now));
             }
-            let sent = match self.send(cluster, plan, step, object, &now, &left).await {
+            let sent = match send(cluster, plan.apply_method, &step.action, &now, &left, Attempt::Real).await {
                 Ok(sent) => sent,
                 Err(why) => return (StepResult::Failed(why), Some(now)),
             };
@@ -208,50 +208,6 @@ impl Run<'_> {
         (steps.count() <= 1).then_some(subject)
     }
 
-    /// Sends what repairs `findings` of one object. `Err`: it cannot even be put together.
-    async fn send(
-        &self,
-        cluster: &Cluster,
-        plan: &Plan,
-        step: &Step,
-        object: &ObjectRef,
-        subject: &Subject,
-        findings: &[Finding],
-    ) -> Result<Result<(), ChangeError>, String> {
-        let desired = subject.desired.get(&object.key()).ok_or("the manifest does not hold it any more")?;
-        let (read_as, served) = desired.as_served().ok_or("the cluster does not serve its kind")?;
-        let server_side = plan.apply_method == ApplyMethod::ServerSide;
-        if let Action::Create(_) = step.action {
-            let body = repair::anew(&desired.body);
-            return Ok(if server_side {
-                cluster.apply(served, &read_as, &body, repair::HELM).await
-            } else {
-                cluster.create(served, &read_as, &body).await
-            });
-        }
-        let live = subject.seen.get(&object.key()).ok_or("it is not there any more")?;
-        let repaired: Vec<&Finding> = findings.iter().collect();
-        let kept = kept(subject, object, &repaired);
-        if server_side && matches!(step.action, Action::Patch(_)) {
-            // To apply it once more would end the excuse of what admission rewrote while Helm wrote it (design.md §5.5).
-            let is_excused = |finding: &&Finding| {
-                finding.cause == Some(Cause::Admission) && repair::is_applied_by(finding, repair::HELM)
-            };
-            if !kept.iter().any(is_excused) {
-                let wanted = repair::overlay(&desired.body, live, &kept, Some(repair::HELM))
-                    .map_err(|error| error.to_string())?;
-                return Ok(cluster.apply(served, &read_as, &repair::bound(&wanted, live), repair::HELM).await);
-            }
-        }
-        let wanted = repair::overlay(&desired.body, live, &kept, None).map_err(|error| error.to_string())?;
-        let operations = repair::json_patch(&wanted, live, &repaired).map_err(|error| error.to_string())?;
-        let patched = cluster.patch(served, &read_as, operations).await;
-        if server_side && patched.is_ok() && matches!(step.action, Action::Patch(_)) {
-            return Ok(cluster.disown(served, &read_as).await);
-        }
-        Ok(patched)
-    }
-
     /// Deletes an object and creates it again. Once it is deleted nothing but its creation ends this.
     async fn recreate(&self, cluster: &Cluster, plan: &Plan, object: &ObjectRef, subject: Subject) -> StepResult {
         let Some((desired, live)) = subject.desired.get(&object.key()).zip(subject.seen.get(&object.key())) else {
@@ -260,14 +216,11 @@ impl Run<'_> {
         let Some((read_as, served)) = desired.as_served() else {
             return StepResult::Failed("the cluster does not serve its kind".to_owned());
         };
-        let own = findings_of(&subject, object).filter(|finding| finding.verdict == Verdict::Drift).collect::<Vec<_>>();
-        let kept = kept(&subject, object, &own);
-        let body = match repair::overlay(&desired.body, live, &kept, None) {
-            Ok(wanted) => repair::anew(&wanted),
-            Err(error) => return StepResult::Failed(error.to_string()),
+        let body = match anew(&subject, object) {
+            Ok(body) => body,
+            Err(why) => return StepResult::Failed(why),
         };
-        let dependents = if takes_its_own(&object.gvk) { Dependents::Go } else { Dependents::Stay };
-        match cluster.delete(served, &read_as, live, dependents).await {
+        match cluster.delete(served, &read_as, live, dependents(&object.gvk), Attempt::Real).await {
             Ok(()) => {}
             Err(ChangeError::Unanswered(why)) => {
                 // Deleted or not: that is looked at next.
@@ -284,8 +237,8 @@ impl Run<'_> {
                 tokio::time::sleep(PAUSE).await;
             }
             let created = match plan.apply_method {
-                ApplyMethod::ServerSide => cluster.apply(served, &read_as, &body, repair::HELM).await,
-                ApplyMethod::ClientSide => cluster.create(served, &read_as, &body).await,
+                ApplyMethod::ServerSide => cluster.apply(served, &read_as, &body, repair::HELM, Attempt::Real).await,
+                ApplyMethod::ClientSide => cluster.create(served, &read_as, &body, Attempt::Real).await,
             };
             match created {
                 Ok(()) => return StepResult::Done(None),
@@ -299,8 +252,8 @@ impl Run<'_> {
             }
         }
         StepResult::Failed(format!(
-            "it is deleted and was not created again: {problem}; `drift correct {}` creates it",
-            plan.release.name
+            "it is deleted and was not created again: {problem}; `drift correct {} -n {}` creates it",
+            plan.release.name, plan.release.namespace
         ))
     }
 
@@ -336,22 +289,8 @@ impl Run<'_> {
     }
 }
 
-/// Kinds that make what they own anew. What anybody else hung on an object by an owner reference stays, a StatefulSet's pods too.
-fn takes_its_own(gvk: &Gvk) -> bool {
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("apps", "StatefulSet") => false,
-        ("apps" | "batch", _) | ("", "Service" | "ReplicationController") => true,
-        _ => !is_built_in(gvk),
-    }
-}
-
 fn outcome(plan: &Plan, step: &Step, result: StepResult) -> StepOutcome {
     StepOutcome { release: plan.release.clone(), action: step.action.clone(), result, findings: step.findings.clone() }
-}
-
-fn findings_of<'a>(subject: &'a Subject, object: &ObjectRef) -> impl Iterator<Item = &'a Finding> {
-    let key = object.key();
-    subject.report.findings.iter().filter(move |finding| finding.object.key() == key)
 }
 
 /// What is still to be repaired of what was planned, as it is now.
@@ -360,13 +299,6 @@ fn planned_findings<'a>(subject: &'a Subject, step: &'a Step) -> impl Iterator<I
         finding.verdict == Verdict::Drift
             && step.findings.iter().any(|planned| is_same(planned, finding) && planned.change == finding.change)
     })
-}
-
-/// What must stay as it is, when these findings of an object are repaired: every other one.
-fn kept<'a>(subject: &'a Subject, object: &ObjectRef, repaired: &[&Finding]) -> Vec<&'a Finding> {
-    findings_of(subject, object)
-        .filter(|finding| finding.change != Change::Missing && !repaired.iter().any(|one| is_same(one, finding)))
-        .collect()
 }
 
 /// What somebody did meanwhile, of what Helm would undo.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::journal;
+use super::rehearsal::rehearse;
 use super::run::Run;
 use crate::case::Loaded;
 use crate::cluster::Cluster;
@@ -76,14 +77,22 @@ impl Run<'_> {
             Some(examined) => self.subject(cluster, report.clone(), examined).await,
             None => None,
         };
-        let Some((subject, ground)) = subject else {
+        let Some((subject, mut ground)) = subject else {
             // What cannot be read is refused for its state, whatever else there is.
             let refusal = planner::plan(&report, &self.blank(), &self.options.wishes)
                 .err()
                 .unwrap_or(Refusal::State { reason: "Unverified", message: report.message.clone() });
             return (decided(Decision::Refuse(refusal)), None);
         };
-        let planned = match planner::plan(&report, &ground, &self.options.wishes) {
+        let wishes = &self.options.wishes;
+        let mut planned = planner::plan(&report, &ground, wishes);
+        if let Ok(Some(plan)) = &planned {
+            ground.refused = rehearse(cluster, plan, &subject).await;
+            if !ground.refused.is_empty() {
+                planned = planner::plan(&report, &ground, wishes);
+            }
+        }
+        let planned = match planned {
             Ok(None) => Decision::Leave,
             Err(refusal) => Decision::Refuse(refusal),
             Ok(Some(plan)) => match self.gate(&plan, &subject, before).await {
@@ -106,6 +115,7 @@ impl Run<'_> {
             unbuildable: None,
             unserved: BTreeSet::new(),
             confused: BTreeSet::new(),
+            refused: BTreeMap::new(),
             held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),

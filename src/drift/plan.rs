@@ -114,6 +114,8 @@ pub(crate) struct Ground {
     pub(crate) unserved: BTreeSet<ObjectKey>,
     /// Objects in which client-side Helm's merge takes one list item for another, as they are wanted or as they are.
     pub(crate) confused: BTreeSet<ObjectKey>,
+    /// Objects that the server would not let be repaired as planned.
+    pub(crate) refused: BTreeMap<ObjectKey, Obstruction>,
     /// Live finalizers by object: they may hold up its deletion.
     pub(crate) held: BTreeMap<ObjectKey, Vec<String>>,
     /// An object whose desired values are tokens of a masked capture.
@@ -175,6 +177,18 @@ impl Action {
 pub(crate) struct Left {
     pub(crate) finding: Finding,
     pub(crate) needs: String,
+    /// `--remove-added` would take it away.
+    pub(crate) is_removable: bool,
+}
+
+/// What the server said when an object's repair was rehearsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Obstruction {
+    pub(crate) why: String,
+    /// For a lack of rights.
+    pub(crate) is_forbidden: bool,
+    /// It would let it be, were what somebody added taken away in the same request.
+    pub(crate) with_removal: bool,
 }
 
 /// The same field back after it was corrected before.

@@ -1,8 +1,6 @@
 //! How a release gets back to what Helm says: a report and what the user allows -> a [`Plan`] of steps, or a [`Refusal`]. Nothing here
 //! knows how a step is carried out.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::equal;
@@ -11,11 +9,12 @@ use super::finding::{
 };
 use super::in_place::is_built_in;
 use super::mask;
-use super::object::{FieldPath, Gvk, ObjectKey, Segment};
-use super::plan::{Action, Fight, Ground, Left, Method, OldSecrets, Plan, Step, Wishes};
+use super::object::{FieldPath, Gvk, ObjectRef, Segment};
+use super::plan::{Action, Fight, Ground, Left, Method, Obstruction, OldSecrets, Plan, Step, Wishes};
 use super::policy;
 use super::refusal::Refusal;
 use super::release::ReleaseKey;
+use super::repair::is_item_key;
 
 /// Of a record, whose payload a Secret can hold 1 MiB of: beyond this another revision may not fit.
 const LARGE: usize = 1_000_000;
@@ -202,7 +201,17 @@ fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collat
         matches!(obstacle(finding), Some(Obstacle::Immutable | Obstacle::Shrinks))
             && !wishes.recreate.iter().any(|named| named.names(&finding.object))
     });
-    stuck.map(|finding| format!("Helm would stop at {}, which the server lets nobody change in place", spot(finding)))
+    if let Some(finding) = stuck {
+        return Some(format!("Helm would stop at {}, which the server lets nobody change in place", spot(finding)));
+    }
+    let is_stopped_at = |finding: &&Finding| {
+        let refused = ground.refused.get(&finding.object.key());
+        let mends = |refused: &Obstruction| refused.with_removal && wishes.remove_added;
+        (is_repair(finding) || finding.change == Change::Missing) && refused.is_some_and(|refused| !mends(refused))
+    };
+    let refused = with_verdict(report, Verdict::Drift).find(is_stopped_at)?;
+    let why = ground.refused.get(&refused.object.key()).map(|refused| refused.why.as_str()).unwrap_or_default();
+    Some(format!("Helm would stop at {}: {why}", refused.object))
 }
 
 /// `Deployment/api .spec.replicas`
@@ -243,87 +252,177 @@ fn in_requests(finding: &Finding) -> bool {
         .is_some_and(|path| path.starts_with(&FieldPath::of_fields(&["spec", "resources", "requests"])))
 }
 
+/// The steps by the time when they are done.
+#[derive(Default)]
+struct Steps {
+    recreated: Vec<Step>,
+    /// Before Helm's turn: what it would confuse or stop at, and what would keep it waiting.
+    first: Vec<Step>,
+    by_helm: Vec<Finding>,
+    patched: Vec<Step>,
+    removed: Vec<Step>,
+}
+
 /// Puts each finding into a step, or among what is left.
 fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishes) -> Result<(), Refusal> {
-    let mut recreated: Vec<Step> = Vec::new();
-    // Before Helm's turn: what it would confuse, and what would keep it waiting.
-    let mut first: Vec<Step> = Vec::new();
-    let mut by_helm: Vec<Finding> = Vec::new();
-    let mut patched: Vec<Step> = Vec::new();
-    let mut removed: Vec<Step> = Vec::new();
-    let to_recreate: BTreeSet<ObjectKey> = drift
-        .iter()
-        .filter(|finding| obstacle(finding) == Some(Obstacle::Immutable))
-        .filter(|finding| wishes.recreate.iter().any(|named| named.names(&finding.object)))
-        .map(|finding| finding.object.key())
-        .collect();
+    let mut steps = Steps::default();
+    let mut objects: Vec<(&ObjectRef, Vec<&Finding>)> = Vec::new();
     for finding in drift {
-        let object = &finding.object;
-        if ground.unserved.contains(&object.key()) {
-            plan.left.push(left(finding, "the cluster does not serve its kind: define that first".to_owned()));
-            continue;
+        match objects.iter_mut().find(|(object, _)| object.key() == finding.object.key()) {
+            Some((_, findings)) => findings.push(finding),
+            None => objects.push((&finding.object, vec![finding])),
         }
-        if to_recreate.contains(&object.key()) {
+    }
+    for (object, findings) in objects {
+        let is_named = wishes.recreate.iter().any(|named| named.names(object));
+        let refused = ground.refused.get(&object.key());
+        if ground.unserved.contains(&object.key()) {
+            let needs = "its kind, which the cluster does not serve";
+            plan.left.extend(findings.iter().map(|finding| left(finding, needs.to_owned())));
+        } else if is_named && findings.iter().any(|finding| obstacle(finding) == Some(Obstacle::Immutable)) {
             let lost =
                 lost(&object.gvk).map_err(|why| Refusal::NeverRecreated { object: Box::new(object.clone()), why })?;
-            add(&mut recreated, Action::Recreate { object: object.clone(), lost }, finding);
-            continue;
-        }
-        match obstacle(finding) {
-            Some(Obstacle::Immutable) => {
-                let needs = match lost(&object.gvk) {
-                    Ok(_) => format!("--recreate {object}: the server lets nobody change it in place"),
-                    Err(why) => format!("a change by hand: the server lets nobody change it in place, and {why}"),
-                };
-                plan.left.push(left(finding, needs));
-                continue;
+            match refused {
+                Some(refused) => {
+                    let needs =
+                        format!("a change by hand: it would not be deleted and created again ({})", refused.why);
+                    plan.left.extend(findings.iter().map(|finding| left(finding, needs.clone())));
+                }
+                None => {
+                    for finding in findings {
+                        add(&mut steps.recreated, Action::Recreate { object: object.clone(), lost }, finding);
+                    }
+                }
             }
-            Some(Obstacle::Shrinks) => {
-                plan.left.push(left(finding, "a larger request in the chart: a claim cannot shrink".to_owned()));
-                continue;
-            }
-            None => {}
-        }
-        match finding.change {
-            Change::Added => match never_removed(finding) {
-                Some(why) => plan.left.push(left(finding, format!("a change by hand: {why}"))),
-                None if wishes.remove_added => add(&mut removed, Action::RemoveAdded(object.clone()), finding),
-                None => plan.left.push(left(finding, "--remove-added".to_owned())),
-            },
-            Change::Orphan => {
-                plan.left.push(left(finding, format!("`kubectl delete` of {object}: it is in no manifest")));
-            }
-            Change::Unreadable => plan.left.push(left(finding, "the right to read it".to_owned())),
-            Change::Missing if plan.method == Method::Patch => {
-                add(&mut patched, Action::Create(object.clone()), finding);
-            }
-            Change::Changed | Change::Removed
-                if plan.method != Method::Patch && ground.confused.contains(&object.key()) =>
-            {
-                add(&mut first, Action::Patch(object.clone()), finding);
-            }
-            Change::Changed | Change::Removed
-                if plan.method == Method::Patch || !helm_reaches(finding, plan.apply_method) =>
-            {
-                add(&mut patched, Action::Patch(object.clone()), finding);
-            }
-            Change::Missing | Change::Changed | Change::Removed => by_helm.push((*finding).clone()),
+        } else {
+            sort_out_object(plan, &mut steps, object, &findings, ground, wishes);
         }
     }
-    plan.steps.extend(recreated);
-    plan.steps.extend(first);
-    if !by_helm.is_empty() {
-        plan.steps.append(&mut removed);
+    plan.steps.extend(steps.recreated);
+    plan.steps.extend(steps.first);
+    if !steps.by_helm.is_empty() {
+        plan.steps.append(&mut steps.removed);
         let action = if plan.method == Method::Reapply { Action::Reapply } else { Action::Upgrade };
-        plan.steps.push(Step { action, findings: by_helm });
+        plan.steps.push(Step { action, findings: steps.by_helm });
     }
-    plan.steps.extend(patched);
-    plan.steps.extend(removed);
+    plan.steps.extend(steps.patched);
+    plan.steps.extend(steps.removed);
     Ok(())
 }
 
+/// Of an object that is not recreated.
+fn sort_out_object(
+    plan: &mut Plan,
+    steps: &mut Steps,
+    object: &ObjectRef,
+    findings: &[&Finding],
+    ground: &Ground,
+    wishes: &Wishes,
+) {
+    let (removable, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| is_removable(finding));
+    let with_helm = plan.method != Method::Patch;
+    let refused = ground.refused.get(&object.key()).filter(|refused| !refused.is_forbidden);
+    // One that shuts another out (`value` and `valueFrom`), or may be renamed into it, goes in the same request.
+    let is_one = refused.is_some()
+        || others.iter().any(|finding| is_repair(finding) && removable.iter().any(|added| shuts_out(finding, added)));
+    let mut is_patched = false;
+    for finding in others {
+        let needs = match (obstacle(finding), finding.change, refused) {
+            (Some(Obstacle::Immutable), ..) => match lost(&object.gvk) {
+                Ok(_) => format!("--recreate {object}: the server lets nobody change it in place"),
+                Err(why) => format!("a change by hand: the server lets nobody change it in place, and {why}"),
+            },
+            (Some(Obstacle::Shrinks), ..) => "a larger request in the chart: a claim cannot shrink".to_owned(),
+            (None, Change::Added, _) => match never_removed(finding) {
+                Some(why) => format!("a change by hand: {why}"),
+                None => "a change by hand".to_owned(),
+            },
+            (None, Change::Orphan, _) => format!("`kubectl delete` of {object}: it is in no manifest"),
+            (None, Change::Unreadable, _) => "the right to read it".to_owned(),
+            (None, _, Some(refused)) if !refused.with_removal => {
+                format!("a change by hand: the server refuses it ({})", refused.why)
+            }
+            (None, _, Some(refused)) if !wishes.remove_added => {
+                format!("--remove-added: the server refuses it beside what was added ({})", refused.why)
+            }
+            (None, Change::Missing, _) if with_helm => {
+                steps.by_helm.push(finding.clone());
+                continue;
+            }
+            (None, Change::Missing, _) => {
+                add(&mut steps.patched, Action::Create(object.clone()), finding);
+                continue;
+            }
+            (None, Change::Changed | Change::Removed, _) => {
+                let before_helm = is_one || ground.confused.contains(&object.key()) || is_key(finding);
+                if with_helm && before_helm {
+                    add(&mut steps.first, Action::Patch(object.clone()), finding);
+                } else if with_helm && helm_reaches(finding, plan.apply_method) {
+                    steps.by_helm.push(finding.clone());
+                } else {
+                    add(&mut steps.patched, Action::Patch(object.clone()), finding);
+                }
+                is_patched = true;
+                continue;
+            }
+        };
+        plan.left.push(left(finding, needs));
+    }
+    for finding in removable {
+        match refused {
+            _ if !wishes.remove_added => {
+                plan.left.push(Left { is_removable: true, ..left(finding, "--remove-added".to_owned()) });
+            }
+            Some(refused) if !refused.with_removal => {
+                let needs = format!("a change by hand: the server refuses to go without it ({})", refused.why);
+                plan.left.push(left(finding, needs));
+            }
+            _ if is_one && is_patched => {
+                let at = if with_helm { &mut steps.first } else { &mut steps.patched };
+                add(at, Action::Patch(object.clone()), finding);
+            }
+            _ => add(&mut steps.removed, Action::RemoveAdded(object.clone()), finding),
+        }
+    }
+}
+
+fn is_removable(finding: &Finding) -> bool {
+    finding.change == Change::Added && obstacle(finding).is_none() && never_removed(finding).is_none()
+}
+
+fn is_repair(finding: &Finding) -> bool {
+    matches!(finding.change, Change::Changed | Change::Removed)
+}
+
+/// Whether of two fields side by side an object may be allowed but one. Entries of a free map never are such.
+fn shuts_out(finding: &Finding, added: &Finding) -> bool {
+    const FREE: [&str; 9] = [
+        "data",
+        "binaryData",
+        "stringData",
+        "labels",
+        "annotations",
+        "matchLabels",
+        "nodeSelector",
+        "limits",
+        "requests",
+    ];
+    let above = |finding: &Finding| -> Option<Vec<Segment>> {
+        finding.path.as_ref().and_then(|path| path.0.split_last()).map(|(_, above)| above.to_vec())
+    };
+    let (Some(one), Some(other)) = (above(finding), above(added)) else { return false };
+    let is_free = matches!(one.last(), Some(Segment::Field(name)) if FREE.contains(&name.as_str()));
+    one == other && !is_free
+}
+
+/// A list's item with another key: Helm would add one more.
+fn is_key(finding: &Finding) -> bool {
+    finding.path.as_ref().is_some_and(is_item_key)
+}
+
 fn left(finding: &Finding, needs: String) -> Left {
-    Left { finding: finding.clone(), needs }
+    Left { finding: finding.clone(), needs, is_removable: false }
 }
 
 fn add(steps: &mut Vec<Step>, action: Action, finding: &Finding) {
@@ -443,7 +542,11 @@ fn fights(drift: &[&Finding], ground: &Ground) -> Vec<Fight> {
 
 fn add_notes(plan: &mut Plan, report: &ReleaseReport, ground: &Ground, wishes: &Wishes) {
     if report.reason == Reason::Failed {
-        plan.notes.push(format!("revision {} failed: what is gone back to is revision {}", plan.revision, plan.judged));
+        plan.notes.push(if plan.revision == plan.judged {
+            format!("revision {} failed: it is completed", plan.revision)
+        } else {
+            format!("revision {} failed: what is gone back to is revision {}", plan.revision, plan.judged)
+        });
     }
     if plan.steps.iter().any(|step| step.action == Action::Reapply) {
         plan.notes.push(format!(
@@ -470,12 +573,11 @@ fn add_notes(plan: &mut Plan, report: &ReleaseReport, ground: &Ground, wishes: &
 mod tests {
     use super::*;
     use crate::drift::finding::{Condition, Notice, ObjectCounts, Storage};
-    use crate::drift::object::ObjectRef;
     use crate::drift::plan::{HelmVersion, Named};
     use crate::drift::sample;
     use jiff::Timestamp;
     use serde_json::json;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn object(api_version: &str, kind: &str) -> ObjectRef {
         sample::object(api_version, kind, "x")
@@ -547,6 +649,7 @@ mod tests {
             unbuildable: None,
             unserved: BTreeSet::new(),
             confused: BTreeSet::new(),
+            refused: BTreeMap::new(),
             held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),

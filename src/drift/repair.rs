@@ -47,7 +47,7 @@ pub(crate) fn is_applied_by(finding: &Finding, applier: &str) -> bool {
 }
 
 /// A key by which a list knows its item: that cannot be left out.
-fn is_item_key(path: &FieldPath) -> bool {
+pub(crate) fn is_item_key(path: &FieldPath) -> bool {
     match path.0.as_slice() {
         [.., Segment::Item(keys), Segment::Field(name)] => keys.iter().any(|(key, _)| key == name),
         _ => false,

@@ -417,7 +417,7 @@ pub(crate) fn planned() -> Vec<Planned> {
             step(Action::Patch(depth.object.clone()), vec![depth.clone()]),
             step(Action::RemoveAdded(label.object.clone()), vec![label]),
         ],
-        left: vec![Left { finding: added, needs: "--remove-added".into() }],
+        left: vec![Left { finding: added, needs: "--remove-added".into(), is_removable: true }],
         collateral: vec![scaled],
         resets: true,
         hooks: vec!["pre-upgrade Job/migrate".into()],

@@ -283,6 +283,9 @@ fn what_is_frozen_is_recreated_and_takes_nothing_with_it() {
         let patch = json!([{"op": "add", "path": "/metadata/ownerReferences", "value": owner}]);
         stage.edit("configmap/hanging", &patch);
 
+        let rehearsed = stage.planned(&["--recreate", "ConfigMap/settings"]);
+        assert_eq!(actions(&rehearsed["releases"][0]), ["recreate"], "{rehearsed}");
+        assert_eq!(stage.get("configmap/settings")["metadata"]["uid"], uid, "a plan changes nothing");
         let planned = stage.planned(&["--remove-added"]);
         let left = planned["releases"][0]["left"].as_array().unwrap();
         assert_eq!((left.len(), actions(&planned["releases"][0])), (2, vec![]), "{planned}");
@@ -295,4 +298,162 @@ fn what_is_frozen_is_recreated_and_takes_nothing_with_it() {
         let deployed = record::read(&stage.namespace, "demo", 1);
         assert_eq!(deployed["info"]["status"], "deployed");
     }
+}
+
+const UNIONS: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: env}
+spec:
+  selector: {matchLabels: {app: env}}
+  template:
+    metadata: {labels: {app: env}}
+    spec:
+      containers:
+      - name: web
+        image: registry.example/web:1
+        env: [{name: A, value: "1"}]
+        livenessProbe: {httpGet: {path: /, port: 80}}
+        volumeMounts: [{name: v, mountPath: /a}]
+      volumes: [{name: v, emptyDir: {}}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: budget}
+spec: {minAvailable: 1, selector: {matchLabels: {app: env}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{port: 80, name: http}, {port: 81, name: https}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: single}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {v: "{{ .Values.v }}"}
+"#;
+
+/// Of `value` and `valueFrom`, `minAvailable` and `maxUnavailable`, two ports of one name the server allows but one: Helm, which takes
+/// nothing away that somebody added, would stop half-way and leave the release failed.
+#[test]
+fn what_shuts_another_out_goes_in_one_request() {
+    std::thread::scope(|scope| {
+        for flavour in FLAVOURS {
+            for method in ["upgrade", "patch"] {
+                scope.spawn(move || shut_out(flavour, method));
+            }
+        }
+    });
+}
+
+fn shut_out(flavour: Flavour, method: &str) {
+    let _slot = control_plane().slot();
+    let stage = installed(&format!("unions-{method}"), flavour, UNIONS, &[]);
+    let container = "/spec/template/spec/containers/0";
+    stage.edit(
+        "deployment/env",
+        &json!([
+            {"op": "replace", "path": format!("{container}/env/0"), "value": {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}},
+            {"op": "replace", "path": format!("{container}/livenessProbe"), "value": {"exec": {"command": ["true"]}}},
+            {"op": "replace", "path": format!("{container}/volumeMounts/0/mountPath"), "value": "/evil"},
+            {"op": "replace", "path": "/spec/template/spec/volumes/0", "value": {"name": "v", "hostPath": {"path": "/x"}}},
+        ]),
+    );
+    let budget = json!([{"op": "remove", "path": "/spec/minAvailable"}, {"op": "add", "path": "/spec/maxUnavailable", "value": 1}]);
+    stage.edit("pdb/budget", &budget);
+    stage.edit("service/web", &json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 82}]));
+    stage.edit("service/single", &json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]));
+    stage.edit("configmap/settings", &json!([{"op": "replace", "path": "/data/v", "value": "9"}]));
+
+    // Without the word for it, what is shut out stays, with its reason, and the rest is repaired.
+    let outcome = stage.corrected(&["--method", method]);
+    let plan = &outcome["releases"][0];
+    let about = format!("{} {method}: {outcome}", flavour.name());
+    assert!(outcome["steps"].as_array().unwrap().iter().all(|step| step["result"] == "done"), "{about}");
+    let needs: Vec<&str> =
+        plan["left"].as_array().unwrap().iter().map(|left| left["needs"].as_str().unwrap()).collect();
+    assert!(needs.iter().all(|needs| needs.starts_with("--remove-added")), "{about}");
+    assert!(needs.iter().any(|needs| needs.contains("the server refuses it beside what was added")), "{about}");
+    assert_eq!(stage.get("configmap/settings")["data"]["v"], "1", "{about}");
+    assert_eq!(stage.get("service/web")["spec"]["ports"][0]["port"], 80, "{about}");
+    assert_eq!(stage.get("pdb/budget")["spec"]["maxUnavailable"], 1, "{about}");
+    assert!(stage.history().ends_with("deployed"), "{about}");
+
+    stage.edit("configmap/settings", &json!([{"op": "replace", "path": "/data/v", "value": "9"}]));
+    let outcome = stage.corrected(&["--method", method, "--remove-added"]);
+    let about = format!("{} {method}: {outcome}", flavour.name());
+    say(&format!(
+        "shut out | {} | {method} | {:?} | {}",
+        flavour.name(),
+        actions(&outcome["releases"][0]),
+        reason(&outcome)
+    ));
+    assert_eq!(reason(&outcome), "InSync", "{about}");
+    assert!(stage.history().ends_with("deployed"), "{about}");
+    // Helm goes on from there.
+    let chart = stage.chart.to_string_lossy().into_owned();
+    let template = UNIONS.replace("mountPath: /a", "mountPath: /b").replace("minAvailable: 1", "minAvailable: 2");
+    fs::write(stage.chart.join("templates/all.yaml"), template).unwrap();
+    stage.helm(&["upgrade", "demo", &chart, "--set", "v=2"]);
+    assert_eq!(stage.get("configmap/settings")["data"]["v"], "2");
+    assert_eq!(stage.get("pdb/budget")["spec"]["minAvailable"], 2);
+}
+
+/// A deletion cannot be taken back: that the object may be created again is found out before.
+#[test]
+fn nothing_is_deleted_that_may_not_be_created_again() {
+    let _slot = control_plane().slot();
+    let binding = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: binding}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: wanted}
+subjects: [{kind: ServiceAccount, name: x, namespace: default}]
+"#;
+    let stage = installed("policy", THREE, binding, &[]);
+    let mut object = stage.get("rolebinding/binding");
+    object["roleRef"]["name"] = json!("other");
+    object["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|key, _| ["name", "labels", "annotations"].contains(&key.as_str()));
+    stage.kubectl(&["delete", "rolebinding/binding"]);
+    stage.namespace.kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
+    let name = &stage.namespace.name;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["*"],
+                "operations": ["CREATE"], "resources": ["rolebindings"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}},
+            "validations": [{"expression": "false", "message": "no bindings after hours"}],
+        },
+    });
+    let bound = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    });
+    for one in [&policy, &bound] {
+        stage.namespace.kubectl(&["create", "-f", "-"], &one.to_string()).unwrap();
+    }
+    let uid = stage.get("rolebinding/binding")["metadata"]["uid"].clone();
+    let mut object = object.clone();
+    object["metadata"]["name"] = json!("probe");
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while stage.namespace.kubectl(&["create", "--dry-run=server", "-f", "-"], &object.to_string()).is_ok() {
+        assert!(std::time::Instant::now() < deadline, "the policy is not in force");
+    }
+    let planned = stage.planned(&["--recreate", "RoleBinding/binding"]);
+    let finished = stage.correct(&["--recreate", "RoleBinding/binding", "--yes"]);
+    for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+        stage.kubectl(&["delete", kind, name]);
+    }
+    assert_eq!(stage.get("rolebinding/binding")["metadata"]["uid"], uid, "{}", finished.stdout);
+    let left = &planned["releases"][0]["left"];
+    assert!(left[0]["needs"].as_str().unwrap_or_default().contains("no bindings after hours"), "{planned}");
 }
