@@ -34,6 +34,10 @@ pub(crate) fn undo(plane: &ControlPlane, thing: &Thing, saved: &Value, manager: 
                 for key in ["resourceVersion", "uid"] {
                     metadata.insert(key.to_owned(), live["metadata"][key].clone());
                 }
+                // Created anew since then, it has other addresses and ports, which an update that states none keeps.
+                if live["metadata"]["uid"] != saved["metadata"]["uid"] {
+                    leave_allocated(thing, &mut body);
+                }
                 let url = format!("{}?fieldManager={manager}", thing.url);
                 plane.request("PUT", &url, &body).map(drop).map_err(|error| format!("PUT {url}: {error}"))
             }
@@ -42,11 +46,34 @@ pub(crate) fn undo(plane: &ControlPlane, thing: &Thing, saved: &Value, manager: 
                 for key in ["resourceVersion", "uid", "creationTimestamp", "generation"] {
                     metadata.remove(key);
                 }
+                leave_allocated(thing, &mut body);
                 let url = format!("{}?fieldManager={manager}", thing.collection);
                 plane.request("POST", &url, &body).map(drop).map_err(|error| format!("POST {url}: {error}"))
             }
         }
     })
+}
+
+/// Takes out what the server allocates to a Service, unless the manifest states it: who sends an old node port along asks for it.
+fn leave_allocated(thing: &Thing, body: &mut Value) {
+    let Some(spec) = body["spec"].as_object_mut().filter(|_| thing.kind == "Service") else { return };
+    let desired = &thing.desired;
+    for key in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
+        // A Service without an address is one by choice.
+        let is_headless =
+            key.starts_with("clusterIP") && spec.get("clusterIP").is_some_and(|address| address == "None");
+        if desired["spec"][key].is_null() && !is_headless {
+            spec.remove(key);
+        }
+    }
+    let wanted: Vec<&Value> = desired["spec"]["ports"].as_array().into_iter().flatten().collect();
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let is_stated =
+            wanted.iter().any(|other| other["nodePort"].is_number() && other["nodePort"] == port["nodePort"]);
+        if let Some(port) = port.as_object_mut().filter(|_| !is_stated) {
+            port.remove("nodePort");
+        }
+    }
 }
 
 /// Gives the object the saved owners again. An update may state managedFields; they are taken as they are where nothing else differs.
