@@ -967,6 +967,24 @@ mod tests {
     }
 
     #[test]
+    fn an_amount_of_a_resource_is_rounded_up_to_thousandths() {
+        let with = |cpu: &str, size: &str| {
+            let mut spec = pod(json!({"name": "web", "resources": {"limits": {"cpu": cpu}}}));
+            spec["template"]["spec"]["volumes"] = json!([{"name": "scratch", "emptyDir": {"sizeLimit": size}}]);
+            deployment(spec)
+        };
+        let judged = |desired, live| trial(desired, live).helm(json!({"f:spec": {}})).findings();
+        assert_eq!(judged(with("1500u", "0.3333Gi"), with("2m", "357878149939200u")), Vec::<String>::new());
+        assert_eq!(
+            judged(with("1500u", "1500u"), with("1m", "2m")),
+            [
+                r#"Drift Changed .spec.template.spec.containers[name="web"].resources.limits.cpu Unattributed -"#,
+                r#"Drift Changed .spec.template.spec.volumes[name="scratch"].emptyDir.sizeLimit Unattributed -"#
+            ]
+        );
+    }
+
+    #[test]
     fn a_zero_that_another_manager_applied_is_no_proof_that_the_server_drops_the_value() {
         let seconds = || trial(deployment(json!({"minReadySeconds": 10})), deployment(json!({})));
         let field = || json!({"f:spec": {"f:minReadySeconds": {}}});

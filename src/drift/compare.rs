@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::defaults::{self, Fill, Frame, Kept};
-use super::equal::{is_zero, same, same_json, same_quantity};
+use super::equal::{Unit, is_rounded, is_zero, same, same_json, same_quantity};
 use super::finding::Change;
 use super::object::{FieldPath, Gvk, Segment, pointer_token};
 use super::owners::{EntryId, OwnerNode, Owners};
@@ -163,8 +163,19 @@ impl<'a> Walk<'a> {
 
     fn equal(&self, shape: &Shape, desired: &Value, live: &Value) -> bool {
         same(shape, desired, live)
+            || (matches!(shape, Shape::Quantity) && self.unit().is_some_and(|unit| is_rounded(desired, live, unit)))
             // Where nobody tells the types, another spelling of the same amount is not called a change.
             || (!self.typed && matches!(shape, Shape::Any) && (desired.is_number() || live.is_string()) && same_quantity(desired, live))
+    }
+
+    /// To what the server rounds an amount here; `None` in a custom resource, which it keeps as it was sent.
+    fn unit(&self) -> Option<Unit> {
+        let (map, above) = self.frames.split_last().filter(|(map, _)| !map.custom)?;
+        let owner = above.last().and_then(|frame| frame.definition).unwrap_or_default();
+        // The entries of a list of resources: a map of amounts that has no name of its own, in all groups but one.
+        let of_resources =
+            map.definition.is_none() && owner.starts_with("io.k8s.api.") && !owner.starts_with("io.k8s.api.resource.");
+        Some(if of_resources { Unit::Milli } else { Unit::Nano })
     }
 
     /// Runs a comparison whose result counts as one value when `atomic`.

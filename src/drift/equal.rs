@@ -166,6 +166,24 @@ pub(crate) fn is_less(a: &Value, b: &Value) -> Option<bool> {
     Some(if a.negative { -left } else { left } < if b.negative { -right } else { right })
 }
 
+/// The smallest units that the server keeps of an amount, as powers of ten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Of every quantity (kubernetes/apimachinery `pkg/api/resource/quantity.go` `ParseQuantity`).
+    Nano = -9,
+    /// Of resources: requests, limits, capacities (kubernetes/kubernetes `pkg/apis/core/v1/defaults.go` `SetDefaults_ResourceList`).
+    Milli = -3,
+}
+
+/// Whether `live` is what the server makes of `desired`: it rounds up what is finer than its unit.
+pub(crate) fn is_rounded(desired: &Value, live: &Value, unit: Unit) -> bool {
+    let amount = |value: &Value| Quantity::parse(&scalar_text(value)?);
+    match (amount(desired).and_then(|amount| amount.rounded_up(unit)), amount(live)) {
+        (Some(desired), Some(live)) => desired.same(&live),
+        _ => false,
+    }
+}
+
 /// An amount, exact: `digits` · 10^`ten` · 2^`two`.
 ///
 /// Source: kubernetes/apimachinery `pkg/api/resource/quantity.go`.
@@ -218,6 +236,22 @@ impl Quantity {
             return Some(Self { negative: false, digits: String::new(), ten: 0, two: 0 });
         }
         Some(Self { negative, digits: significant.to_owned(), ten, two })
+    }
+
+    /// Away from zero; `None` when it does not fit.
+    fn rounded_up(&self, unit: Unit) -> Option<Self> {
+        let digits: i128 = if self.digits.is_empty() { 0 } else { self.digits.parse().ok()? };
+        let digits = digits.checked_mul(1_i128.checked_shl(self.two)?)?;
+        let finer = u32::try_from((unit as i64).checked_sub(self.ten)?.max(0)).ok()?;
+        let step = 10_i128.checked_pow(finer)?;
+        let digits = digits.checked_add(step - 1)?.checked_div(step)?.to_string();
+        let ten = self.ten + i64::from(finer);
+        let significant = digits.trim_end_matches('0');
+        let ten = ten + i64::try_from(digits.len() - significant.len()).ok()?;
+        if significant.is_empty() {
+            return Some(Self { negative: false, digits: String::new(), ten: 0, two: 0 });
+        }
+        Some(Self { negative: self.negative, digits: significant.to_owned(), ten, two: 0 })
     }
 
     fn same(&self, other: &Self) -> bool {
@@ -286,6 +320,28 @@ mod tests {
             assert_eq!(is_less(&json!(a), &json!(b)), Some(less), "{a} {b}");
         }
         assert_eq!(is_less(&json!("x"), &json!("1")), None);
+    }
+
+    #[test]
+    fn what_is_finer_than_the_server_keeps_is_rounded_up() {
+        let milli = [
+            (json!("500u"), json!("1m")),
+            (json!("0.3333Gi"), json!("357878149940m")),
+            (json!(0.0015), json!("2m")),
+            (json!("-1500u"), json!("-2m")),
+            (json!("1500m"), json!("1.5")),
+            (json!("1Gi"), json!("1024Mi")),
+            (json!("0.0000"), json!("0")),
+            (json!("1.9999"), json!("2")),
+        ];
+        for (desired, live) in milli {
+            assert!(is_rounded(&desired, &live, Unit::Milli), "{desired} {live}");
+        }
+        for (desired, live) in [("1m", "500u"), ("1500u", "1m"), ("1.5", "2"), ("x", "x"), ("1e-99999", "1")] {
+            assert!(!is_rounded(&json!(desired), &json!(live), Unit::Milli), "{desired} {live}");
+        }
+        assert!(is_rounded(&json!("0.1n"), &json!("1n"), Unit::Nano));
+        assert!(!is_rounded(&json!("500u"), &json!("1m"), Unit::Nano));
     }
 
     #[test]
