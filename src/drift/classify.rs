@@ -1046,6 +1046,156 @@ mod tests {
     }
 
     #[test]
+    fn helms_window_ends_two_seconds_after_its_last_write_of_the_record() {
+        let changed = || trial(config_map(json!({"mode": "fast"})), config_map(json!({"mode": "slow"})));
+        let at = |time: &str| changed().by("helm", "Update", time, json!({"f:data": {"f:mode": {}}})).findings();
+        assert_eq!(at("2026-01-01T00:00:12Z"), ["Expected Changed .data.mode Admission helm"]);
+        assert_eq!(at("2026-01-01T00:00:13Z"), ["Drift Changed .data.mode ForgedName helm"]);
+        assert_eq!(at(""), ["Drift Changed .data.mode ForgedName helm"], "at no time is not in time");
+    }
+
+    #[test]
+    fn helm_that_wrote_for_another_release_is_no_excuse() {
+        let of = |release: &str, mode: &str| {
+            let mut object = config_map(json!({"mode": mode}));
+            object["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": release});
+            object
+        };
+        let all =
+            json!({"f:data": {"f:mode": {}}, "f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}});
+        let taken = trial(of("web", "fast"), of("other", "slow")).helm(all);
+        let path = r#".metadata.annotations["meta.helm.sh/release-name"]"#;
+        assert_eq!(
+            taken.findings(),
+            ["Drift Changed .data.mode Edited helm".to_owned(), format!("Drift Changed {path} Edited helm")]
+        );
+    }
+
+    #[test]
+    fn a_rewritten_record_leaves_helms_part_to_who_owns_its_annotations_but_to_no_persons_tool() {
+        let mut live = config_map(json!({"mode": "fast", "x": "1"}));
+        live["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "web"});
+        let mut desired = config_map(json!({"mode": "fast"}));
+        desired["metadata"]["annotations"] = live["metadata"]["annotations"].clone();
+        let by = |name: &str| {
+            let all =
+                json!({"f:data": {"f:x": {}}, "f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}});
+            let hand = Hand { rewritten: true, ..Hand::default() };
+            trial(desired.clone(), live.clone())
+                .by(name, "Update", LATER, all)
+                .with(|trial| trial.hand = hand)
+                .findings()
+        };
+        assert_eq!(by("my-helm"), Vec::<String>::new());
+        assert_eq!(by("kubectl-create"), ["Drift Added .data.x Added kubectl-create"]);
+    }
+
+    #[test]
+    fn replicas_that_nobody_owns_were_scaled_by_somebody() {
+        let scaled = |replicas: u32| {
+            let live = deployment(json!({"replicas": replicas}));
+            trial(deployment(json!({})), live).helm(json!({"f:spec": {}})).findings()
+        };
+        assert_eq!(scaled(1), Vec::<String>::new());
+        assert_eq!(scaled(0), ["Drift Added .spec.replicas Unattributed -"]);
+        assert_eq!(scaled(5), ["Drift Added .spec.replicas Unattributed -"]);
+    }
+
+    #[test]
+    fn a_zero_that_was_changed_is_judged_by_who_changed_it() {
+        let paused = || trial(deployment(json!({"paused": false})), deployment(json!({"paused": true})));
+        let fields = || json!({"f:spec": {"f:paused": {}}});
+        assert_eq!(
+            paused().by("kubectl-edit", "Update", LATER, fields()).findings(),
+            ["Drift Changed .spec.paused Edited kubectl-edit"]
+        );
+        assert_eq!(paused().helm(fields()).findings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_known_writer_is_known_beside_helm_and_apart_from_others() {
+        let noted = |count: &str| {
+            let mut object = deployment(json!({}));
+            object["metadata"]["annotations"] = json!({"deployment.kubernetes.io/desired-replicas": count});
+            object
+        };
+        let path = r#".metadata.annotations["deployment.kubernetes.io/desired-replicas"]"#;
+        let fields = || json!({"f:metadata": {"f:annotations": {"f:deployment.kubernetes.io/desired-replicas": {}}}});
+        let both =
+            || trial(noted("1"), noted("2")).helm(fields()).by("kube-controller-manager", "Update", LATER, fields());
+        assert_eq!(both().findings(), [format!("Expected Changed {path} Bookkeeping kube-controller-manager")]);
+        let third = both().by("kubectl-edit", "Update", "2026-01-01T02:00:00Z", fields());
+        assert_eq!(third.findings(), [format!("Drift Changed {path} Edited kubectl-edit")]);
+
+        // Expected and unexpected parts of one addition.
+        let mut live = pod(json!({"name": "web"}));
+        live["template"]["metadata"] =
+            json!({"annotations": {"kubectl.kubernetes.io/restartedAt": "now", "evil": "yes"}});
+        let at = |key: &str| json!({"f:spec": {"f:template": {"f:metadata": {"f:annotations": {key: {}}}}}});
+        let restarted = trial(deployment(pod(json!({"name": "web"}))), deployment(live))
+            .by("kubectl-rollout", "Update", LATER, at("f:kubectl.kubernetes.io/restartedAt"))
+            .by("k9s", "Update", LATER, at("f:evil"));
+        let annotations = ".spec.template.metadata.annotations";
+        assert_eq!(
+            restarted.findings(),
+            [
+                format!("Drift Added {annotations}.evil Added k9s"),
+                format!(
+                    r#"Expected Added {annotations}["kubectl.kubernetes.io/restartedAt"] Restarted kubectl-rollout"#
+                )
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_port_is_an_addition_of_whoever_chose_it() {
+        let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": ports}});
+        let opened = || {
+            trial(service(json!([{"port": 80}])), service(json!([{"port": 80, "protocol": "TCP", "nodePort": 30001}])))
+        };
+        let fields = || json!({"f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {"f:nodePort": {}}}}});
+        assert_eq!(opened().helm(json!({"f:spec": {}})).findings(), Vec::<String>::new(), "allocated");
+        assert_eq!(opened().helm(fields()).findings(), Vec::<String>::new());
+        assert_eq!(
+            opened().by("kubectl-edit", "Update", LATER, fields()).findings(),
+            [r#"Drift Added .spec.ports[port=80,protocol="TCP"].nodePort Added kubectl-edit"#]
+        );
+    }
+
+    #[test]
+    fn who_owns_an_item_as_a_whole_owns_what_is_in_it() {
+        let live = deployment(
+            json!({"template": {"spec": {"containers": [{"name": "web"}, {"name": "agent", "image": "busybox:1"}]}}}),
+        );
+        let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"agent\"}": {}}}}}});
+        let added = trial(deployment(pod(json!({"name": "web"}))), live).by("k9s", "Update", LATER, fields);
+        assert_eq!(added.findings(), [r#"Drift Added .spec.template.spec.containers[name="agent"] Added k9s"#]);
+        let forgotten = |name: &str| {
+            let more = trial(config_map(json!({})), config_map(json!({"x": "1"})));
+            more.by(name, "Update", LATER, json!({"f:data": {"f:x": {}}})).findings()
+        };
+        for name in ["before-first-apply", "ancient-changes"] {
+            assert_eq!(forgotten(name), ["Unverified Added .data.x Unattributed -"], "{name}");
+        }
+    }
+
+    #[test]
+    fn an_order_that_helm_owns_was_changed_by_somebody_who_left_no_trace() {
+        let env = |values: &[(&str, &str)]| {
+            let env: Vec<Value> = values.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+            deployment(pod(json!({"name": "web", "env": env})))
+        };
+        let item = || json!({".": {}, "f:name": {}, "f:value": {}});
+        let all = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {"f:env": {
+            "k:{\"name\":\"A\"}": item(), "k:{\"name\":\"B\"}": item()}}}}}}});
+        let turned = trial(env(&[("A", "1"), ("B", "$(A)")]), env(&[("B", "$(A)"), ("A", "1")])).helm(all);
+        assert_eq!(
+            turned.findings(),
+            [r#"Drift Changed .spec.template.spec.containers[name="web"].env Unattributed -"#]
+        );
+    }
+
+    #[test]
     fn a_secret_shows_no_value() {
         let secret =
             |data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "data": data});

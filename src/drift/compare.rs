@@ -228,9 +228,9 @@ impl<'a> Walk<'a> {
             self.spots.push(Spot::Key(key));
             match (wanted, l.get(key)) {
                 (Value::Null, None | Some(Value::Null)) => {}
-                // A null is an absent field; that the server wrote a zero for it is no difference.
+                // A null is an absent field. As the entry of a map it is stored as a zero, and that is no difference.
                 (Value::Null, Some(value)) => {
-                    if !is_zero(value) {
+                    if !is_zero(value) || matches!(slot, Slot::Field(..)) {
                         found.extend(self.live_only(slot, key, value, below));
                     }
                 }
@@ -902,5 +902,167 @@ fn slot_type<'s>(slot: Slot<'s>) -> &'s Type {
     match slot {
         Slot::Field(ty, _) | Slot::Entry(ty, _) => ty,
         Slot::Open | Slot::Unknown => &ANY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn compared(desired: &Value, live: &Value) -> Comparison {
+        let text = |key: &str| desired.get(key).and_then(Value::as_str).unwrap();
+        let kind = Gvk::new(text("apiVersion"), text("kind"));
+        let document: &[u8] = match kind.group.as_str() {
+            "apps" => include_bytes!("../../tests/data/openapi/apps-v1.json"),
+            _ => include_bytes!("../../tests/data/openapi/core-v1.json"),
+        };
+        let schema = Schema::from_openapi(document).unwrap();
+        compare(&kind, desired, live, Some(&schema), &Owners::of(live))
+    }
+
+    /// `change path nature`, a line each; what the server fills in by itself is left out.
+    fn found(desired: &Value, live: &Value) -> Vec<String> {
+        let differences = compared(desired, live).differences;
+        let unexplained = differences.iter().filter(|one| one.fill.is_none());
+        unexplained.map(|one| format!("{:?} {} {:?}", one.change, one.path, one.nature)).collect()
+    }
+
+    fn nothing() -> Vec<String> {
+        Vec::new()
+    }
+
+    fn deployment(spec: Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
+    }
+
+    fn pod(spec: Value) -> Value {
+        deployment(json!({"template": {"spec": spec}}))
+    }
+
+    fn container(fields: &Value) -> Value {
+        let mut container = fields.clone();
+        container["name"] = json!("web");
+        pod(json!({"containers": [container]}))
+    }
+
+    #[test]
+    fn an_empty_list_key_has_its_default_as_an_absent_one_has() {
+        let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports}});
+        let live = service(json!([{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]));
+        for protocol in
+            [json!({"port": 53}), json!({"port": 53, "protocol": ""}), json!({"port": 53, "protocol": null})]
+        {
+            assert_eq!(found(&service(json!([{"port": 53, "protocol": "UDP"}, protocol])), &live), nothing());
+        }
+    }
+
+    #[test]
+    fn only_a_name_that_no_other_item_has_joins_two_keys() {
+        let mounts = |paths: &[&str]| {
+            let mounts: Vec<Value> = paths.iter().map(|path| json!({"name": "data", "mountPath": path})).collect();
+            container(&json!({"volumeMounts": mounts}))
+        };
+        let at = |path: &str| format!(r#".spec.template.spec.containers[name="web"].volumeMounts[mountPath="{path}"]"#);
+        let (removed, added) =
+            (|path| format!("Removed {} Plain", at(path)), |path| format!("Added {} Plain", at(path)));
+        assert_eq!(found(&mounts(&["/a"]), &mounts(&["/c"])), [format!("Changed {}.mountPath Plain", at("/a"))]);
+        assert_eq!(found(&mounts(&["/a"]), &mounts(&["/c", "/d"])), [removed("/a"), added("/c"), added("/d")]);
+        assert_eq!(found(&mounts(&["/a", "/b"]), &mounts(&["/c"])), [removed("/a"), removed("/b"), added("/c")]);
+    }
+
+    #[test]
+    fn of_items_with_one_key_the_number_counts_but_of_variables_the_last() {
+        let ports = |count: usize| container(&json!({"ports": vec![json!({"containerPort": 80}); count]}));
+        let list = r#".spec.template.spec.containers[name="web"].ports"#;
+        assert_eq!(found(&ports(2), &ports(2)), nothing());
+        assert_eq!(found(&ports(2), &ports(1)), [format!("Changed {list} Plain")]);
+        assert_eq!(found(&ports(1), &ports(2)), [format!("Changed {list} Plain")]);
+        let twice = compared(&ports(2), &ports(2)).remarks;
+        assert!(matches!(twice.as_slice(), [Remark::DuplicateItem(_)]), "{twice:?}");
+
+        let env = |values: &[&str]| {
+            let env: Vec<Value> = values.iter().map(|value| json!({"name": "A", "value": value})).collect();
+            container(&json!({"env": env}))
+        };
+        assert_eq!(found(&env(&["1", "2"]), &env(&["1", "2"])), nothing());
+        assert_eq!(found(&env(&["1", "2"]), &env(&["2"])), nothing());
+        assert_eq!(found(&env(&["1", "2"]), &env(&["2", "1"])).len(), 1);
+    }
+
+    #[test]
+    fn a_change_inside_an_atomic_value_is_no_mere_addition() {
+        let with = |toleration: Value| pod(json!({"tolerations": [toleration]}));
+        let desired = with(json!({"key": "a", "operator": "Exists"}));
+        let more = with(json!({"key": "a", "operator": "Exists", "effect": "NoSchedule"}));
+        let other = with(json!({"key": "b", "operator": "Exists", "effect": "NoSchedule"}));
+        assert_eq!(found(&desired, &more), ["Changed .spec.template.spec.tolerations ExtraInside"]);
+        assert_eq!(found(&desired, &other), ["Changed .spec.template.spec.tolerations Plain"]);
+    }
+
+    #[test]
+    fn what_one_manager_alone_applied_throughout_may_be_dropped_by_the_server() {
+        let desired = container(&json!({"securityContext": {"runAsUser": 1000, "runAsGroup": 1000}}));
+        let owned = |fields: Value| json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {"f:securityContext": fields}}}}}});
+        let live = |entries: &[(&str, Value)]| {
+            let entry = |(manager, fields): &(&str, Value)| json!({"manager": manager, "operation": "Apply", "fieldsV1": owned(fields.clone())});
+            let mut live = container(&json!({}));
+            live["metadata"]["managedFields"] = entries.iter().map(entry).collect();
+            live
+        };
+        let path = r#".spec.template.spec.containers[name="web"].securityContext"#;
+        let both = live(&[("helm", json!({"f:runAsUser": {}, "f:runAsGroup": {}}))]);
+        assert_eq!(found(&desired, &both), [format!("Removed {path} NotStored")]);
+        let each = live(&[("helm", json!({"f:runAsUser": {}})), ("pipeline", json!({"f:runAsGroup": {}}))]);
+        assert_eq!(found(&desired, &each), [format!("Removed {path} Plain")]);
+    }
+
+    #[test]
+    fn an_unknown_field_is_pruned_and_said() {
+        let comparison = compared(&pod(json!({"hostnetwork": true})), &pod(json!({})));
+        assert_eq!(comparison.differences, []);
+        let pruned = comparison.remarks.first().unwrap();
+        assert!(matches!(pruned, Remark::Pruned(path) if path.to_string() == ".spec.template.spec.hostnetwork"));
+    }
+
+    #[test]
+    fn a_null_is_an_absent_field() {
+        assert_eq!(found(&deployment(json!({"replicas": null})), &deployment(json!({}))), nothing());
+        assert_eq!(found(&deployment(json!({"replicas": null})), &deployment(json!({"replicas": 1}))), nothing());
+        for replicas in [0, 2] {
+            let live = deployment(json!({"replicas": replicas}));
+            assert_eq!(found(&deployment(json!({"replicas": null})), &live), ["Added .spec.replicas Plain"]);
+        }
+        // Go reads a null in a map of texts as an empty one.
+        let labels =
+            |value: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": value}}});
+        assert_eq!(found(&labels(Value::Null), &labels(json!(""))), nothing());
+        assert_eq!(found(&labels(Value::Null), &labels(json!("b"))), ["Added .metadata.labels.a Plain"]);
+    }
+
+    #[test]
+    fn what_was_put_into_an_empty_map_is_named_there() {
+        let labels = |labels: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": labels}});
+        assert_eq!(found(&labels(json!({})), &labels(json!({"a": "b"}))), ["Added .metadata.labels.a Plain"]);
+        let nodes = |nodes: Value| pod(json!({"nodeSelector": nodes}));
+        assert_eq!(
+            found(&nodes(json!({})), &nodes(json!({"pool": "a"}))),
+            ["Changed .spec.template.spec.nodeSelector DroppedZero"],
+            "an atomic one is one value"
+        );
+        let set = |start: i32| json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": {"ordinals": {"start": start}}});
+        assert_eq!(found(&set(0), &set(3)), ["Changed .spec.ordinals.start Plain"], "a zero that is stored");
+        let paused = |paused: bool| deployment(json!({"paused": paused}));
+        assert_eq!(found(&paused(false), &paused(true)), ["Changed .spec.paused DroppedZero"]);
+    }
+
+    #[test]
+    fn members_of_a_set_are_each_for_itself() {
+        let held = |by: &[&str]| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"finalizers": by}});
+        assert_eq!(
+            found(&held(&["x", "x"]), &held(&["y"])),
+            [r#"Removed .metadata.finalizers[="x"] Plain"#, r#"Added .metadata.finalizers[="y"] Plain"#]
+        );
+        assert_eq!(found(&held(&["x", "y"]), &held(&["y", "x"])), nothing());
     }
 }

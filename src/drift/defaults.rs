@@ -436,6 +436,77 @@ mod tests {
         assert_eq!(kept("io.k8s.api.apps.v1.DeploymentSpec", "paused"), None);
     }
 
+    /// What explains `value` at `field`, the last of the maps on the way having this definition and these two sides.
+    fn filled(definition: &str, desired: &Value, live: &Value, field: &str) -> Option<Fill> {
+        let frame = Frame { key: "", definition: Some(definition), custom: false, desired: Some(desired), live };
+        fill(&Gvk::new("v1", "Pod"), &[frame], field, live.get(field).unwrap())
+    }
+
+    #[test]
+    fn a_default_that_depends_on_others_follows_from_either_side() {
+        let policy = |desired: &str, live: &str, policy: &str| {
+            let live = json!({"image": live, "imagePullPolicy": policy});
+            filled("io.k8s.api.core.v1.Container", &json!({"image": desired}), &live, "imagePullPolicy")
+        };
+        assert_eq!(policy("nginx:latest", "nginx:1", "Always"), Some(Fill::Default), "of the image as installed");
+        assert_eq!(policy("nginx:latest", "nginx:1", "IfNotPresent"), Some(Fill::Default), "of the image as it is");
+        assert_eq!(policy("nginx:1", "nginx:2", "Always"), None);
+        assert_eq!(
+            policy("nginx:latest", "nginx", "IfNotPresent"),
+            None,
+            "the table has it, the condition does not hold"
+        );
+    }
+
+    #[test]
+    fn a_zero_that_is_always_written_says_nothing() {
+        let ordinals = |start: i32| {
+            filled("io.k8s.api.apps.v1.StatefulSetOrdinals", &json!({}), &json!({"start": start}), "start")
+        };
+        assert_eq!(ordinals(0), Some(Fill::Default));
+        assert_eq!(ordinals(1), None);
+    }
+
+    #[test]
+    fn an_address_is_allocated_and_having_none_is_chosen() {
+        let address = |address: &str| {
+            filled("io.k8s.api.core.v1.ServiceSpec", &json!({}), &json!({"clusterIP": address}), "clusterIP")
+        };
+        assert_eq!(address("10.0.0.7"), Some(Fill::Allocated));
+        assert_eq!(address("None"), None);
+        let port = filled("io.k8s.api.core.v1.ServicePort", &json!({}), &json!({"nodePort": 30007}), "nodePort");
+        assert_eq!(port, Some(Fill::NodePort));
+    }
+
+    #[test]
+    fn what_admission_puts_into_a_pod_is_known_by_its_value() {
+        let toleration =
+            |taint: &str| json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+        assert!(is_default_toleration(&toleration("node.kubernetes.io/not-ready")));
+        assert!(!is_default_toleration(&toleration("example.com/gpu")));
+        assert!(!is_default_toleration(&json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists"})));
+        assert!(is_protection("", "PersistentVolumeClaim", "kubernetes.io/pvc-protection"));
+        assert!(!is_protection("", "PersistentVolumeClaim", "example.com/hold"));
+        assert!(!is_protection("", "ConfigMap", "kubernetes.io/pvc-protection"));
+
+        let spec = |kind: &str, live: &Value, field: &str| {
+            let root = Frame { key: "", definition: None, custom: false, desired: None, live };
+            let spec = live.get("spec").unwrap();
+            let frames = [root, Frame { key: "spec", live: spec, ..root }];
+            fill(&Gvk::new("v1", kind), &frames, field, spec.get(field).unwrap())
+        };
+        let account = |name: &str| spec("Pod", &json!({"spec": {"serviceAccountName": name}}), "serviceAccountName");
+        assert_eq!(account("default"), Some(Fill::Default));
+        assert_eq!(account("admin"), None);
+        let selector = |app: &str| {
+            let live =
+                json!({"spec": {"selector": {"app": app}, "template": {"metadata": {"labels": {"app": "web"}}}}});
+            spec("ReplicationController", &live, "selector")
+        };
+        assert_eq!(selector("web"), Some(Fill::Allocated));
+        assert_eq!(selector("other"), None);
+    }
+
     #[test]
     fn the_pull_policy_follows_the_tag() {
         assert_eq!(pull_policy("nginx"), "Always");
@@ -443,5 +514,6 @@ mod tests {
         assert_eq!(pull_policy("nginx:latest"), "Always");
         assert_eq!(pull_policy("nginx:1.27"), "IfNotPresent");
         assert_eq!(pull_policy("nginx@sha256:abc"), "IfNotPresent");
+        assert_eq!(pull_policy("nginx:latest@sha256:abc"), "IfNotPresent");
     }
 }

@@ -301,6 +301,19 @@ mod tests {
         for (a, b) in equal {
             assert!(same(&Shape::Quantity, &a, &b), "{a} {b}");
         }
+        // Each suffix is a thousand, or 1024, of the one before.
+        for row in
+            [["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].as_slice(), &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]]
+        {
+            let step = if row.contains(&"Ki") { 1024 } else { 1000 };
+            for pair in row.windows(2) {
+                let [small, large] = pair else { continue };
+                assert!(
+                    same(&Shape::Quantity, &json!(format!("{step}{small}")), &json!(format!("1{large}"))),
+                    "{pair:?}"
+                );
+            }
+        }
         for (a, b) in
             [("500m", "600m"), ("1G", "1Gi"), ("1", "-1"), ("1m", "1M"), ("x", "y"), ("1.0.0", "1"), ("1e", "1")]
         {
@@ -351,6 +364,15 @@ mod tests {
         assert!(same(&Shape::Number, &json!(9_223_372_036_854_775_807_i64), &json!(9.223_372_036_854_776e18)));
         assert!(same(&Shape::IntOrString, &json!(80), &json!("80")));
         assert!(!same(&Shape::Text, &json!(80), &json!("80")));
+    }
+
+    #[test]
+    fn maps_of_no_type_are_the_same_with_the_same_keys() {
+        let same = |a: Value, b: Value| same(&Shape::Any, &a, &b);
+        assert!(same(json!({"a": 1, "b": [1.0]}), json!({"b": [1], "a": 1.0})));
+        assert!(!same(json!({"a": 1}), json!({"a": 1, "b": 2})));
+        assert!(!same(json!({"a": 1, "b": 2}), json!({"a": 1})));
+        assert!(!same(json!([1]), json!([1, 2])));
     }
 
     #[test]

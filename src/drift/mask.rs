@@ -55,3 +55,60 @@ fn length(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::object::ObjectRef;
+    use super::*;
+    use serde_json::json;
+
+    fn is_masked(api_version: &str, kind: &str, path: &[&str], value: &Value) -> bool {
+        let object = ObjectRef { gvk: Gvk::new(api_version, kind), namespace: Some("shop".into()), name: "web".into() };
+        let wanted = Wanted { object: &object, source: None, body: &Value::Null, sensitive: &[] };
+        matches!(shown(wanted, &FieldPath::of_fields(path), Some(value)), Shown::Masked { .. })
+    }
+
+    #[test]
+    fn of_a_secret_only_what_holds_no_value_is_shown() {
+        let text = json!("aHVudGVyMg==");
+        let masked = |path: &[&str], value: &Value| is_masked("v1", "Secret", path, value);
+        for path in
+            [["data"].as_slice(), &["data", "password"], &["stringData", "password"], &["dataString"], &["spec", "x"]]
+        {
+            assert!(masked(path, &text), "{path:?}");
+        }
+        for path in
+            [["type"].as_slice(), &["immutable"], &["metadata", "labels", "a"], &["metadata", "annotations", "a"]]
+        {
+            assert!(!masked(path, &text), "{path:?}");
+        }
+        assert!(!is_masked("v1", "ConfigMap", &["data", "mode"], &text));
+        assert!(!is_masked("example.com/v1", "Secret", &["data", "mode"], &text), "of another group");
+    }
+
+    #[test]
+    fn copies_of_a_secrets_values_are_hidden_wherever_they_are_part_of() {
+        for name in SECRET_ANNOTATIONS {
+            let annotations = json!({name: "aHVudGVyMg=="});
+            let masked = |path: &[&str], value: &Value| is_masked("v1", "Secret", path, value);
+            assert!(masked(&["metadata", "annotations", name], &json!("aHVudGVyMg==")), "{name}");
+            assert!(masked(&["metadata", "annotations"], &annotations), "{name}");
+            assert!(masked(&["metadata"], &json!({"annotations": annotations})), "{name}");
+        }
+        assert!(!is_masked("v1", "Secret", &["metadata", "annotations"], &json!({"a": "b"})));
+    }
+
+    #[test]
+    fn what_is_called_sensitive_is_hidden_in_any_kind() {
+        let object = ObjectRef { gvk: Gvk::new("v1", "ConfigMap"), namespace: Some("shop".into()), name: "web".into() };
+        let sensitive = [rules::Sensitive {
+            path: ".data.password".parse().unwrap(),
+            kinds: rules::Kinds::default(),
+            names: Vec::new(),
+        }];
+        let wanted = Wanted { object: &object, source: None, body: &Value::Null, sensitive: &sensitive };
+        let shown = |key: &str| shown(wanted, &FieldPath::of_fields(&["data", key]), Some(&json!("hunter2")));
+        assert_eq!(shown("password"), Shown::Masked { bytes: 7 });
+        assert_eq!(shown("mode"), Shown::Plain(json!("hunter2")));
+    }
+}

@@ -216,6 +216,26 @@ mod tests {
     }
 
     #[test]
+    fn the_container_is_owned_apart_from_what_is_in_it() {
+        let owners = Owners::of(&object(json!([
+            {"manager": "one", "fieldsV1": {"f:data": {".": {}}}},
+            {"manager": "two", "fieldsV1": {"f:data": {"f:x": {}}}},
+        ])));
+        let data = owners.root.field("data").unwrap();
+        assert_eq!((data.whole(), data.container()), ([].as_slice(), [0].as_slice()));
+        assert_eq!(data.holders(), [0, 1]);
+        assert_eq!(data.field("x").unwrap().whole(), [1]);
+    }
+
+    #[test]
+    fn keys_are_matched_as_json_whatever_go_escapes() {
+        let fields = json!({"f:set": {r#"v:"a\u0026b""#: {}}, "f:list": {r#"k:{"name": "a\u003cb"}"#: {}}});
+        let owners = Owners::of(&object(json!([{"manager": "go", "fieldsV1": fields}])));
+        assert_eq!(owners.root.field("set").unwrap().member(&json!("a&b")).unwrap().holders(), [0]);
+        assert_eq!(owners.root.field("list").unwrap().item(&[("name", &json!("a<b"))]).unwrap().holders(), [0]);
+    }
+
+    #[test]
     fn no_managed_fields_is_known_as_such() {
         assert!(Owners::of(&json!({"metadata": {}})).absent);
         assert!(Owners::of(&object(json!([]))).absent);
