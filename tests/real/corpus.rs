@@ -2,7 +2,7 @@
 
 use crate::support::bystanders;
 use crate::support::cases::say;
-use crate::support::charts::{Checked, Corpus, Site, Thing, check};
+use crate::support::charts::{Checked, Corpus, Thing, check};
 use crate::support::control_plane::Helm;
 use crate::support::rewind;
 use serde_json::Value;
@@ -72,16 +72,13 @@ fn bystanders_that_write_to_charts_of_helm_4_are_no_drift() {
     let_bystanders_write(Corpus::of(Helm::Four));
 }
 
-/// How many releases are worked on at a time.
-const WORKERS: usize = 8;
-
 fn let_bystanders_write(corpus: &Corpus) {
     let _turn = corpus.turn();
     let kubeconfig = std::fs::read_to_string(corpus.plane.kubeconfig()).unwrap();
     let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
     let certificate = kubeconfig.pointer("/clusters/0/cluster/certificate-authority-data").unwrap().as_str().unwrap();
     let written: Mutex<Vec<(&Thing, Value, usize)>> = Mutex::default();
-    let mut problems = for_each(corpus, |site| {
+    let mut problems = corpus.for_each(|site| {
         bystanders::autoscalers(corpus.plane, site)?;
         for thing in &site.things {
             let saved = rewind::read(corpus.plane, thing)?.ok_or_else(|| format!("{} is not there", thing.url))?;
@@ -118,24 +115,6 @@ fn let_bystanders_write(corpus: &Corpus) {
     }
     let after = check(corpus.plane, &["-A"]).unwrap();
     assert_eq!(tally(&after), tally(&corpus.fresh), "all is as it was");
-}
-
-/// Runs something for each release, several at a time; the problems of all.
-fn for_each<'a>(corpus: &'a Corpus, run: impl Fn(&'a Site) -> Result<(), String> + Sync) -> Vec<String> {
-    let queue = Mutex::new(corpus.sites.iter());
-    let problems: Mutex<Vec<String>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                loop {
-                    let Some(site) = queue.lock().unwrap().next() else { break };
-                    let problem = run(site).err().map(|problem| format!("{}: {problem}", site.name));
-                    problems.lock().unwrap().extend(problem);
-                }
-            });
-        }
-    });
-    problems.into_inner().unwrap()
 }
 
 /// How many findings there are, by verdict, change and cause.

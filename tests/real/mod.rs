@@ -10,6 +10,7 @@ mod history;
 mod install;
 mod mutation;
 mod plane;
+mod recreated;
 mod rights;
 mod session;
 mod stale;

@@ -31,6 +31,9 @@ const ORDINARY: &[&str] = &[
     "rollout-operator",
 ];
 
+/// How many releases are worked on at a time.
+const WORKERS: usize = 8;
+
 /// How many charts are installed at a time.
 const INSTALLERS: usize = 4;
 
@@ -104,6 +107,24 @@ impl Corpus {
     /// The right to change the corpus. Who has it leaves everything as it was.
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Runs something for each release, several at a time; the problems of all.
+    pub(crate) fn for_each<'a>(&'a self, run: impl Fn(&'a Site) -> Result<(), String> + Sync) -> Vec<String> {
+        let queue = Mutex::new(self.sites.iter());
+        let problems: Mutex<Vec<String>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS {
+                scope.spawn(|| {
+                    loop {
+                        let Some(site) = queue.lock().unwrap().next() else { break };
+                        let problem = run(site).err().map(|problem| format!("{}: {problem}", site.name));
+                        problems.lock().unwrap().extend(problem);
+                    }
+                });
+            }
+        });
+        problems.into_inner().unwrap()
     }
 
     fn install(helm: Helm) -> Result<Corpus, String> {
