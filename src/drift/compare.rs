@@ -330,7 +330,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let appliers = appliers(wanted, node, owners);
-        if appliers.is_empty() {
+        if appliers.is_empty() || defaults::is_stored(&self.frames, key) {
             return Some(self.removed(wanted));
         }
         // That the server drops a zero is shown by whoever applied one; of another value by Helm alone, as others may have applied a
@@ -1015,6 +1015,32 @@ mod tests {
         assert_eq!(found(&desired, &both), [format!("Removed {path} NotStored")]);
         let each = live(&[("helm", json!({"f:runAsUser": {}})), ("pipeline", json!({"f:runAsGroup": {}}))]);
         assert_eq!(found(&desired, &each), [format!("Removed {path} Plain")]);
+    }
+
+    #[test]
+    fn what_a_service_lost_with_its_type_is_gone_though_helm_still_owns_it() {
+        let service =
+            |spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec});
+        let port = "k:{\"port\":80,\"protocol\":\"TCP\"}";
+        let fields = json!({"f:spec": {"f:externalTrafficPolicy": {}, "f:loadBalancerClass": {}, "f:ports": {port: {"f:nodePort": {}}}}});
+        let lost = |kind: &str, live: &str| {
+            let desired =
+                service(json!({"type": kind, "externalTrafficPolicy": "Cluster", "loadBalancerClass": "example.com/a",
+                "ports": [{"port": 80, "nodePort": 30080}]}));
+            let mut live = service(json!({"type": live, "ports": [{"port": 80, "protocol": "TCP"}]}));
+            live["metadata"]["managedFields"] = json!([{"manager": "helm", "operation": "Apply", "fieldsV1": fields}]);
+            found(&desired, &live)
+        };
+        let gone = [
+            "Removed .spec.externalTrafficPolicy Plain",
+            "Removed .spec.loadBalancerClass Plain",
+            r#"Removed .spec.ports[port=80,protocol="TCP"].nodePort Plain"#,
+        ];
+        assert_eq!(lost("LoadBalancer", "LoadBalancer"), gone, "there and back");
+        let changed = "Changed .spec.type Plain".to_owned();
+        assert_eq!(lost("LoadBalancer", "ExternalName"), [gone.map(str::to_owned).as_slice(), &[changed]].concat());
+        // Of a type that has none of them, an upgrade dropped them itself.
+        assert!(lost("ClusterIP", "ClusterIP").iter().all(|line| line.ends_with(" NotStored")));
     }
 
     #[test]

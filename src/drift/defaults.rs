@@ -94,6 +94,27 @@ pub(crate) fn kept(definition: &str, field: &str) -> Option<Kept> {
     KEPT.get(&(definition, field)).copied()
 }
 
+/// Whether the server stores `field` of the innermost frame for certain, as desired has it: who applied it then owns it no longer
+/// because it was never stored, but because the server took it away beside somebody's change of a sibling, of which it takes no notice.
+///
+/// Source: kubernetes/kubernetes `pkg/registry/core/service/strategy.go` `dropTypeDependentFields`.
+pub(crate) fn is_stored(frames: &[Frame<'_>], field: &str) -> bool {
+    let is =
+        |frame: &&Frame<'_>, name: &str| frame.definition.and_then(|name| name.strip_prefix(API_PREFIX)) == Some(name);
+    let Some(spec) = frames.iter().rev().find(|frame| is(frame, "core.v1.ServiceSpec")) else { return false };
+    let of_spec = frames.last().is_some_and(|frame| is(&frame, "core.v1.ServiceSpec"));
+    let kind = spec.desired.and_then(|spec| spec.get("type")).and_then(Value::as_str).unwrap_or("ClusterIP");
+    match field {
+        "clusterIP" | "clusterIPs" | "ipFamilies" | "ipFamilyPolicy" if of_spec => kind != "ExternalName",
+        "allocateLoadBalancerNodePorts" | "healthCheckNodePort" | "loadBalancerClass" if of_spec => {
+            kind == "LoadBalancer"
+        }
+        "externalTrafficPolicy" if of_spec => matches!(kind, "LoadBalancer" | "NodePort"),
+        "nodePort" => matches!(kind, "LoadBalancer" | "NodePort"),
+        _ => false,
+    }
+}
+
 /// What explains `value` at `field` of the innermost frame, which desired has not.
 ///
 /// Shape: `frames` lead from the object to the map that holds the field; `kind` is the object's.
