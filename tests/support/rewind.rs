@@ -34,8 +34,9 @@ pub(crate) fn undo(plane: &ControlPlane, thing: &Thing, saved: &Value, manager: 
                 for key in ["resourceVersion", "uid"] {
                     metadata.insert(key.to_owned(), live["metadata"][key].clone());
                 }
-                // Created anew since then, it has other addresses and ports, which an update that states none keeps.
-                if live["metadata"]["uid"] != saved["metadata"]["uid"] {
+                // Created anew since then, or of a type that has none, it gets others; an update that states none keeps what is there.
+                if live["metadata"]["uid"] != saved["metadata"]["uid"] || live["spec"]["type"] != saved["spec"]["type"]
+                {
                     leave_allocated(thing, &mut body);
                 }
                 let url = format!("{}?fieldManager={manager}", thing.url);
