@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use crate::config::PlanFormat;
-use crate::drift::finding::{ApplyMethod, Finding, Report, Trouble};
+use crate::drift::finding::{Finding, Report, Trouble};
 use crate::drift::object::ObjectRef;
 use crate::drift::outcome::{Decision, Outcome, Planned, StepOutcome, StepResult};
 use crate::drift::plan::{Action, Method, Plan};
 use crate::drift::release::ReleaseKey;
 
 use super::json;
-use super::line::{ALARM, BOLD, CYAN, DIM, GAP, GREEN, Line, PLAIN, RED, YELLOW, width};
+use super::line::{ALARM, BOLD, CYAN, DIM, GAP, GREEN, Line, PLAIN, RED, YELLOW, width, wrap};
 use super::value::{ARROW, Pair};
 use super::words::{count, mark, whole, why};
 use super::{Style, plan_json, text};
@@ -126,18 +126,19 @@ impl Writer<'_> {
             lines.extend(self.indented(2, &format!("each finding by itself: {because}")));
         }
         for fight in &plan.fights {
-            let writer = fight.writer.as_deref().unwrap_or("somebody who leaves no trace");
             let path = fight.path.as_deref().map(|path| format!(" {path}")).unwrap_or_default();
-            let mut line = Line::new();
-            line.blanks(2).push(ALARM, "a fight: ").push(
-                PLAIN,
-                &format!(
-                    "{writer} has set {}{path} again since it was corrected at {}; stop that first",
-                    fight.object,
-                    json::rfc3339(fight.corrected)
+            let (object, corrected) = (&fight.object, json::rfc3339(fight.corrected));
+            let what = match &fight.writer {
+                Some(writer) => {
+                    format!(
+                        "{writer} has set {object}{path} again since it was corrected at {corrected}; stop that first"
+                    )
+                }
+                None => format!(
+                    "{object}{path} is as it was before it was corrected at {corrected}, and nobody owns it; find out what does that"
                 ),
-            );
-            lines.push(line);
+            };
+            lines.extend(self.alarming(2, &what));
         }
         for step in &plan.steps {
             lines.push(self.step_title(plan, &step.action));
@@ -178,11 +179,12 @@ impl Writer<'_> {
                 format!(": an atomic helm upgrade to the manifest of revision {}{}", plan.judged, hooks(plan))
             }
             Action::Reapply => format!(": helm rollback to revision {}{}", plan.judged, hooks(plan)),
-            Action::Recreate { object, lost } => format!(" {object}: deleted and created again; what is lost: {lost}"),
-            Action::Patch(object) if plan.apply_method == ApplyMethod::ServerSide => {
-                format!(" {object}: applied server-side in Helm's name")
+            Action::Recreate { object, lost } => {
+                format!(" {}: deleted and created again; what is lost: {lost}", named(&plan.release, object))
             }
-            Action::Patch(object) | Action::Create(object) | Action::RemoveAdded(object) => format!(" {object}"),
+            Action::Patch(object) | Action::Create(object) | Action::RemoveAdded(object) => {
+                format!(" {}", named(&plan.release, object))
+            }
         };
         line.push(PLAIN, &about);
         line
@@ -235,6 +237,21 @@ impl Writer<'_> {
         text::indented(self.style, indent, PLAIN, text)
     }
 
+    fn alarming(&self, indent: usize, what: &str) -> Vec<Line> {
+        const FIGHT: &str = "a fight: ";
+        let room = self.style.width.map(|terminal| terminal.saturating_sub(indent));
+        let lines = wrap(&format!("{FIGHT}{what}"), room).into_iter().enumerate().map(|(number, text)| {
+            let mut line = Line::new();
+            line.blanks(indent);
+            match text.strip_prefix(FIGHT).filter(|_| number == 0) {
+                Some(rest) => line.push(ALARM, FIGHT).push(PLAIN, rest),
+                None => line.push(PLAIN, &text),
+            };
+            line
+        });
+        lines.collect()
+    }
+
     fn outcome(&self, outcome: &Outcome) -> Vec<Line> {
         let mut lines = vec![Line::new()];
         for step in &outcome.steps {
@@ -251,9 +268,7 @@ impl Writer<'_> {
                     format!("{}{path} is not what it was set to: something changes it while it is written", back.object)
                 }
             };
-            let mut line = Line::new();
-            line.push(ALARM, "a fight: ").push(PLAIN, &what);
-            lines.push(line);
+            lines.extend(self.alarming(0, &what));
         }
         lines.push(Line::new());
         lines

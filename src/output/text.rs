@@ -346,7 +346,8 @@ const INDENT: usize = 6;
 impl Columns {
     fn new<'a>(style: &Style, title: usize, rows: impl Iterator<Item = &'a Row<'a>> + Clone) -> Self {
         let widest = |of: &dyn Fn(&Row) -> usize| rows.clone().map(of).max().unwrap_or(0);
-        let aligned = |most: usize| move |wide: usize| if style.width.is_none() && wide > most { 0 } else { wide };
+        // What nothing is aligned to is there all the same.
+        let aligned = |most: usize| move |wide: usize| if style.width.is_none() && wide > most { 1 } else { wide };
         let header = |text: &str, wide: usize| if wide == 0 { 0 } else { wide.max(width(text)) };
         let path = widest(&|row| aligned(ALIGNED_PATH)(width(&row.path))).max(title.saturating_sub(INDENT));
         let mut columns = Self {
@@ -554,6 +555,7 @@ fn counts(releases: &[&ReleaseReport]) -> Line {
 mod tests {
     use super::*;
     use crate::drift::finding::{Cause, Change, Manager, TroubleReason};
+    use crate::drift::object::FieldPath;
     use crate::output::{Printer, escape::is_hidden, sample, sample::style};
     use serde_json::json;
 
@@ -674,6 +676,20 @@ mod tests {
         let text = printed(style(None), &sample::report_of(vec![long, quark()]));
         assert!(text.contains(&format!("Failed   {message}   warn   ")), "{text}");
         assert!(text.contains("34 objects as in revision 12   warn"), "{text}");
+    }
+
+    #[test]
+    fn values_in_a_pipe_are_whole_however_long_all_of_them_are() {
+        let (desired, live) = ("d".repeat(300), "l".repeat(300));
+        let path = FieldPath::of_fields(&["spec", &"p".repeat(200)]);
+        let object = sample::object("networking.k8s.io/v1", "NetworkPolicy", "web");
+        let found = sample::finding(object, Change::Changed, path, json!(desired), json!(live));
+        let release = ReleaseReport { findings: vec![found], ..sample::release("nucleus", Reason::Drifted) };
+        let text = printed(style(None), &sample::report_of(vec![release]));
+        assert!(
+            text.contains("DESIRED → LIVE") && text.contains(&format!("{desired} → {live}   kubectl-edit")),
+            "{text}"
+        );
     }
 
     #[test]
