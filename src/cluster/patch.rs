@@ -177,6 +177,8 @@ fn change_error(error: ReadError) -> ChangeError {
         ReadError::Status { status: 409, message } => ChangeError::Conflict(message),
         // Also a JSON patch whose test failed.
         ReadError::Status { status: 422, message } if message.contains("testing") => ChangeError::Conflict(message),
+        // Not now, which is not never.
+        ReadError::Status { status: 408 | 425 | 429, message } => ChangeError::Unanswered(message),
         ReadError::Status { status: 400..=499, message } => ChangeError::Refused(message),
         ReadError::Status { .. }
         | ReadError::Timeout(_)

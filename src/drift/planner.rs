@@ -816,6 +816,77 @@ mod tests {
         assert_eq!(plan(&report(Vec::new()), &ground(), &wishes()), Ok(None));
     }
 
+    /// `.spec.value` gone, `.spec.valueFrom` there in its place.
+    fn union() -> [Finding; 2] {
+        let widget = || object("apps/v1", "StatefulSet");
+        [
+            finding(widget(), Change::Removed, &["spec", "value"], Fix::Upgrade),
+            finding(widget(), Change::Added, &["spec", "valueFrom"], Fix::RemoveAdded),
+        ]
+    }
+
+    fn needs(plan: &Plan) -> Vec<&str> {
+        plan.left.iter().map(|left| left.needs.as_str()).collect()
+    }
+
+    #[test]
+    fn what_may_shut_another_out_is_patched_before_helm_runs() {
+        let [gone, added] = union();
+        let plan = planned(vec![gone.clone(), added.clone(), image()], &ground(), &wishes());
+        assert_eq!((actions(&plan), needs(&plan)), (vec!["patch", "upgrade"], vec!["--remove-added"]));
+        let allowed = Wishes { remove_added: true, ..wishes() };
+        let plan = planned(vec![gone, added, image()], &ground(), &allowed);
+        assert_eq!((actions(&plan), plan.steps[0].findings.len()), (vec!["patch", "upgrade"], 2));
+        // Entries of a free map stand side by side.
+        let map = || object("v1", "ConfigMap");
+        let changed = finding(map(), Change::Changed, &["data", "a"], Fix::Upgrade);
+        let added = finding(map(), Change::Added, &["data", "b"], Fix::RemoveAdded);
+        assert_eq!(actions(&planned(vec![changed, added], &ground(), &allowed)), ["remove-added", "upgrade"]);
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_no_step_and_keeps_helm_away() {
+        let refusing = |with_removal| Ground {
+            refused: BTreeMap::from([(
+                union()[0].object.key(),
+                Obstruction { why: "not both".into(), is_forbidden: false, with_removal },
+            )]),
+            ..ground()
+        };
+        let findings = || union().into_iter().chain([image()]).collect::<Vec<_>>();
+        let plan = planned(findings(), &refusing(true), &wishes());
+        assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch"]));
+        assert!(plan.because.as_ref().unwrap().contains("not both"), "{plan:?}");
+        assert_eq!(
+            needs(&plan),
+            ["--remove-added: the server refuses it beside what was added (not both)", "--remove-added"]
+        );
+        let allowed = Wishes { remove_added: true, ..wishes() };
+        let plan = planned(findings(), &refusing(true), &allowed);
+        assert_eq!((plan.method, actions(&plan), needs(&plan)), (Method::Upgrade, vec!["patch", "upgrade"], vec![]));
+        let plan = planned(findings(), &refusing(false), &allowed);
+        assert_eq!((plan.method, actions(&plan), plan.left.len()), (Method::Patch, vec!["patch"], 2));
+        // A lack of rights is Helm's as well; each patch is tried, and told.
+        let mut forbidden = refusing(false);
+        forbidden.refused.values_mut().for_each(|one| one.is_forbidden = true);
+        let plan = planned(findings(), &forbidden, &allowed);
+        assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch", "patch"]));
+    }
+
+    #[test]
+    fn what_a_merge_confuses_or_adds_anew_is_patched_before_helm_runs() {
+        let confusing = Ground { confused: BTreeSet::from([image().object.key()]), ..ground() };
+        assert_eq!(actions(&planned(vec![image()], &confusing, &wishes())), ["patch"]);
+        let rewritten = Finding { verdict: Verdict::Expected, cause: Some(Cause::Admission), ..image() };
+        let other = finding(object("v1", "ConfigMap"), Change::Changed, &["data", "a"], Fix::Upgrade);
+        assert_eq!(planned(vec![rewritten, other.clone()], &confusing, &wishes()).method, Method::Patch);
+        let item = Segment::Item(vec![("port".into(), json!(80))]);
+        let path = FieldPath::of_fields(&["spec", "ports"]).child(item).field("port");
+        let renumbered =
+            Finding { path: Some(path), ..finding(object("v1", "Service"), Change::Changed, &[], Fix::Upgrade) };
+        assert_eq!(actions(&planned(vec![renumbered, other], &ground(), &wishes())), ["patch", "upgrade"]);
+    }
+
     #[test]
     fn a_field_that_its_writer_sets_again_is_a_fight() {
         let when: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
