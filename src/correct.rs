@@ -142,7 +142,8 @@ async fn prepare(
         if let Some(code) = cannot_begin(run, &again, err)? {
             return Ok(Preparation::Ended(code));
         }
-        if again.planned == prepared.planned {
+        let is_as = |(one, again): (&Planned, &Planned)| one.is_as(again);
+        if again.planned.len() == prepared.planned.len() && again.planned.iter().zip(&prepared.planned).all(is_as) {
             if let Some(file) = &place {
                 let about = About {
                     program: env!("CARGO_PKG_VERSION").to_owned(),

@@ -21,6 +21,9 @@ pub(crate) enum ChangeError {
     /// It is not any more what it was when it was judged, or is there already, or is gone.
     #[error("it changed meanwhile: {0}")]
     Conflict(String),
+    /// It, or what it lies in, is not there.
+    #[error("{0}")]
+    Absent(String),
     /// The server understood, and will not: an immutable field, a webhook, a quota.
     #[error("{0}")]
     Refused(String),
@@ -95,7 +98,9 @@ impl Cluster {
             let live = self.object(served, object).await.map_err(change_error)?;
             let Some(operations) = repair::disown(&live, MANAGER) else { return Ok(()) };
             match self.patch(served, object, operations, Attempt::Real).await {
-                Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => problem = error,
+                Err(error @ (ChangeError::Conflict(_) | ChangeError::Absent(_) | ChangeError::Unanswered(_))) => {
+                    problem = error;
+                }
                 done => return done,
             }
         }
@@ -172,7 +177,7 @@ fn change_error(error: ReadError) -> ChangeError {
     let text = error.to_string();
     match error {
         ReadError::Forbidden(_) | ReadError::Unauthorized(_) => ChangeError::Forbidden(text),
-        ReadError::NotFound(_) | ReadError::Gone(_) => ChangeError::Conflict(text),
+        ReadError::NotFound(_) | ReadError::Gone(_) => ChangeError::Absent(text),
         ReadError::NotServed(_) => ChangeError::Refused(text),
         ReadError::Status { status: 409, message } => ChangeError::Conflict(message),
         // Also a JSON patch whose test failed.

@@ -192,7 +192,9 @@ impl Run<'_> {
             };
             match sent {
                 Ok(()) => return (StepResult::Done(None), self.without(now, object, plan)),
-                Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => problem = error.to_string(),
+                Err(error @ (ChangeError::Conflict(_) | ChangeError::Absent(_) | ChangeError::Unanswered(_))) => {
+                    problem = error.to_string();
+                }
                 Err(error @ (ChangeError::Refused(_) | ChangeError::Forbidden(_))) => {
                     return (StepResult::Failed(now.quote(&error.to_string())), Some(now));
                 }

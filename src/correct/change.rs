@@ -12,7 +12,49 @@ use crate::drift::repair;
 use super::ground::Subject;
 
 /// Sends what repairs `findings` of one object. `Err`: it cannot even be put together.
+///
+/// What the server refuses field by field is sent once more with the maps around the fields as a whole: a default of another choice
+/// (`rollingUpdate` of a strategy) goes with it, unless somebody's own addition would.
 pub(super) async fn send(
+    cluster: &Cluster,
+    apply_method: ApplyMethod,
+    action: &Action,
+    subject: &Subject,
+    findings: &[Finding],
+    attempt: Attempt,
+) -> Result<Result<(), ChangeError>, String> {
+    let sent = send_fields(cluster, apply_method, action, subject, findings, attempt).await?;
+    let (Err(ChangeError::Refused(_)), Action::Patch(object)) = (&sent, action) else { return Ok(sent) };
+    match send_maps(cluster, apply_method, object, subject, findings, attempt).await {
+        Some(Ok(())) => Ok(Ok(())),
+        Some(Err(_)) | None => Ok(sent),
+    }
+}
+
+/// `None`: there is no such way.
+pub(super) async fn send_maps(
+    cluster: &Cluster,
+    apply_method: ApplyMethod,
+    object: &ObjectRef,
+    subject: &Subject,
+    findings: &[Finding],
+    attempt: Attempt,
+) -> Option<Result<(), ChangeError>> {
+    let (desired, live) = subject.desired.get(&object.key()).zip(subject.seen.get(&object.key()))?;
+    let (read_as, served) = desired.as_served()?;
+    let repaired: Vec<&Finding> = findings.iter().collect();
+    let kept = kept(subject, object, &repaired);
+    let wanted = repair::overlay(&desired.body, live, &kept, None).ok()?;
+    let operations = repair::maps_patch(&wanted, live, &repaired, &kept)?;
+    let patched = cluster.patch(served, &read_as, operations, attempt).await;
+    if apply_method == ApplyMethod::ServerSide && patched.is_ok() && attempt == Attempt::Real {
+        return Some(cluster.disown(served, &read_as).await);
+    }
+    Some(patched)
+}
+
+/// Field by field.
+pub(super) async fn send_fields(
     cluster: &Cluster,
     apply_method: ApplyMethod,
     action: &Action,

@@ -5,52 +5,90 @@ use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
 use crate::cluster::patch::{Attempt, ChangeError};
-use crate::drift::finding::{Change, Finding};
-use crate::drift::object::{ObjectKey, ObjectRef};
-use crate::drift::plan::{Action, Obstruction, Plan};
+use crate::drift::finding::{ApplyMethod, Change, Finding};
+use crate::drift::object::{ObjectKey, ObjectRef, Segment};
+use crate::drift::plan::{Action, Answer, Obstruction, Plan};
 
-use super::change::{anew, dependents, send};
+use super::change::{anew, dependents, send, send_fields, send_maps};
 use super::ground::Subject;
 
-/// Objects that the server would not let be repaired. What cannot be told (a webhook that takes no dry run, a namespace that is yet to
-/// be created) is not among them.
+/// Objects that the server would not let be repaired as planned. A webhook that takes no dry run, or a namespace that is yet to be
+/// created, is no reason.
 pub(super) async fn rehearse(cluster: &Cluster, plan: &Plan, subject: &Subject) -> BTreeMap<ObjectKey, Obstruction> {
     let mut found = BTreeMap::new();
-    for (action, findings) in changes(plan) {
+    for Rehearsed { action, findings, by_helm } in changes(plan) {
         let Some(object) = action.object() else { continue };
         let method = plan.apply_method;
         let said = match &action {
             Action::Recreate { .. } => recreate(cluster, subject, object).await,
-            _ => refusal(send(cluster, method, &action, subject, &findings, Attempt::Rehearsal).await),
+            Action::Patch(_) if by_helm => as_helm(cluster, method, &action, subject, &findings).await,
+            _ => said(send(cluster, method, &action, subject, &findings, Attempt::Rehearsal).await),
         };
-        let Some((why, is_forbidden)) = said else { continue };
+        let Some((why, answer)) = said else { continue };
+        let try_patch = async |findings: &[Finding]| {
+            let joined = Action::Patch(object.clone());
+            matches!(send(cluster, method, &joined, subject, findings, Attempt::Rehearsal).await, Ok(Ok(())))
+        };
+        let is_patch = matches!(action, Action::Patch(_) | Action::RemoveAdded(_)) && answer == Answer::Refused;
+        let alone = is_patch && by_helm && try_patch(&findings).await;
         let mut all = findings;
         all.extend(additions(plan, object));
-        let joined = Action::Patch(object.clone());
-        let together = send(cluster, method, &joined, subject, &all, Attempt::Rehearsal);
-        let with_removal = matches!(action, Action::Patch(_) | Action::RemoveAdded(_))
-            && !is_forbidden
-            && all.iter().any(|finding| finding.change == Change::Added)
-            && matches!(together.await, Ok(Ok(())));
-        found.insert(object.key(), Obstruction { why: subject.quote(&why), is_forbidden, with_removal });
+        let with_removal =
+            is_patch && !alone && all.iter().any(|finding| finding.change == Change::Added) && try_patch(&all).await;
+        found.insert(object.key(), Obstruction { why: subject.quote(&why), answer, alone, with_removal });
     }
     found
 }
 
+/// What Helm would be told: server-side it applies; client-side its merge goes field by field, and where the type says so (`retainKeys`
+/// of a strategy and of volumes) map by map.
+async fn as_helm(
+    cluster: &Cluster,
+    method: ApplyMethod,
+    action: &Action,
+    subject: &Subject,
+    findings: &[Finding],
+) -> Option<(String, Answer)> {
+    let refused = said(send_fields(cluster, method, action, subject, findings, Attempt::Rehearsal).await)?;
+    let retains = |finding: &Finding| {
+        let path = finding.path.as_ref().map(|path| path.0.as_slice()).unwrap_or_default();
+        let above = path.split_last().map(|(_, above)| above).unwrap_or_default();
+        let names =
+            |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Field(field)) if field == name);
+        names(above.last(), "strategy")
+            || (matches!(above.last(), Some(Segment::Item(_))) && names(above.iter().rev().nth(1), "volumes"))
+    };
+    let object = action.object()?;
+    if method == ApplyMethod::ClientSide
+        && findings.iter().any(retains)
+        && matches!(send_maps(cluster, method, object, subject, findings, Attempt::Rehearsal).await, Some(Ok(())))
+    {
+        return None;
+    }
+    Some(refused)
+}
+
+struct Rehearsed {
+    action: Action,
+    findings: Vec<Finding>,
+    by_helm: bool,
+}
+
 /// What is sent, or what stands for what Helm sends: it goes to the same state by another way.
-fn changes(plan: &Plan) -> Vec<(Action, Vec<Finding>)> {
-    let mut changes: Vec<(Action, Vec<Finding>)> = Vec::new();
+fn changes(plan: &Plan) -> Vec<Rehearsed> {
+    let mut changes: Vec<Rehearsed> = Vec::new();
     for step in &plan.steps {
         if !step.action.is_helm() {
-            changes.push((step.action.clone(), step.findings.clone()));
+            let (action, findings) = (step.action.clone(), step.findings.clone());
+            changes.push(Rehearsed { action, findings, by_helm: false });
             continue;
         }
         for finding in &step.findings {
             let object = finding.object.clone();
             let action = if finding.change == Change::Missing { Action::Create(object) } else { Action::Patch(object) };
-            match changes.iter_mut().find(|(other, _)| *other == action) {
-                Some((_, findings)) => findings.push(finding.clone()),
-                None => changes.push((action, vec![finding.clone()])),
+            match changes.iter_mut().find(|other| other.by_helm && other.action == action) {
+                Some(other) => other.findings.push(finding.clone()),
+                None => changes.push(Rehearsed { action, findings: vec![finding.clone()], by_helm: true }),
             }
         }
     }
@@ -65,27 +103,36 @@ fn additions(plan: &Plan, object: &ObjectRef) -> Vec<Finding> {
     all.filter(|finding| finding.change == Change::Added && finding.object.key() == object.key()).cloned().collect()
 }
 
-/// Deleting and creating; that there is one of the name already is all that may be said against a creation.
-async fn recreate(cluster: &Cluster, subject: &Subject, object: &ObjectRef) -> Option<(String, bool)> {
+/// Deleting and creating. That there is one already, and holds its own addresses and ports, is all that may be said against a creation.
+async fn recreate(cluster: &Cluster, subject: &Subject, object: &ObjectRef) -> Option<(String, Answer)> {
     let (read_as, served) = subject.desired.get(&object.key())?.as_served()?;
     let live = subject.seen.get(&object.key())?;
     let body = match anew(subject, object) {
         Ok(body) => body,
-        Err(why) => return Some((why, false)),
+        Err(why) => return Some((why, Answer::Refused)),
     };
     let deleted = cluster.delete(served, &read_as, live, dependents(&object.gvk), Attempt::Rehearsal).await;
-    if let Some(said) = refusal(Ok(deleted)) {
-        return Some(said);
+    let own = |why: &str| why.contains("already allocated");
+    match said(Ok(deleted)) {
+        Some(refused) => Some(refused),
+        None => match cluster.create(served, &read_as, &body, Attempt::Rehearsal).await {
+            Err(ChangeError::Conflict(_)) => None,
+            created => said(Ok(created)).filter(|(why, _)| !own(why)),
+        },
     }
-    refusal(Ok(cluster.create(served, &read_as, &body, Attempt::Rehearsal).await))
 }
 
-/// Why it would not be done, and whether it is for a lack of rights.
-fn refusal(said: Result<Result<(), ChangeError>, String>) -> Option<(String, bool)> {
-    match said {
-        Ok(Err(ChangeError::Refused(why))) if !why.contains("dry run") => Some((why, false)),
-        Ok(Err(ChangeError::Forbidden(why))) => Some((why, true)),
-        Err(why) => Some((why, false)),
-        Ok(Ok(()) | Err(ChangeError::Refused(_) | ChangeError::Conflict(_) | ChangeError::Unanswered(_))) => None,
+/// Why it would not be done; `None`: it would.
+fn said(sent: Result<Result<(), ChangeError>, String>) -> Option<(String, Answer)> {
+    // kubernetes/apiserver `pkg/admission/plugin/webhook/errors/statuserror.go`
+    const NOT_ASKED: &str = "does not support dry run";
+    match sent {
+        Ok(Ok(()) | Err(ChangeError::Absent(_))) => None,
+        Ok(Err(ChangeError::Refused(why))) if why.contains(NOT_ASKED) => None,
+        Ok(Err(ChangeError::Refused(why))) | Err(why) => Some((why, Answer::Refused)),
+        Ok(Err(ChangeError::Forbidden(why))) => Some((why, Answer::Forbidden)),
+        Ok(Err(error @ (ChangeError::Conflict(_) | ChangeError::Unanswered(_)))) => {
+            Some((error.to_string(), Answer::Uncertain))
+        }
     }
 }

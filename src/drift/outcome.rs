@@ -29,9 +29,31 @@ impl Planned {
         }
     }
 
+    /// By us as a whole, or by the server in part.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.decision, Decision::Refuse(_))
+        match &self.decision {
+            Decision::Refuse(_) => true,
+            Decision::Correct(plan) => plan.left.iter().any(|left| left.is_refused),
+            Decision::Leave => false,
+        }
     }
+
+    /// Whether the same would be done for the same reasons. The words that a server found for them may hold times and numbers.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        match (&self.decision, &other.decision) {
+            (Decision::Correct(plan), Decision::Correct(again)) => {
+                self.release == other.release && wordless(plan) == wordless(again)
+            }
+            (one, again) => self.release == other.release && one == again,
+        }
+    }
+}
+
+fn wordless(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    plan.because = plan.because.map(|_| String::new());
+    plan.left.iter_mut().for_each(|left| left.needs.clear());
+    plan
 }
 
 /// One step, and what came of it.

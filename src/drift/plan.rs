@@ -179,16 +179,29 @@ pub(crate) struct Left {
     pub(crate) needs: String,
     /// `--remove-added` would take it away.
     pub(crate) is_removable: bool,
+    /// The server would not have it otherwise.
+    pub(crate) is_refused: bool,
 }
 
 /// What the server said when an object's repair was rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Obstruction {
     pub(crate) why: String,
-    /// For a lack of rights.
-    pub(crate) is_forbidden: bool,
-    /// It would let it be, were what somebody added taken away in the same request.
+    pub(crate) answer: Answer,
+    /// It is taken when it is not Helm that sends it.
+    pub(crate) alone: bool,
+    /// It is taken when what somebody added goes in the same request.
     pub(crate) with_removal: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Never like this.
+    Refused,
+    /// Not by this user, or not here: rights, a quota, a policy.
+    Forbidden,
+    /// None that tells: a webhook that is down, a time-out. A patch may be tried, Helm is not.
+    Uncertain,
 }
 
 /// The same field back after it was corrected before.

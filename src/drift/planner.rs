@@ -10,7 +10,7 @@ use super::finding::{
 use super::in_place::is_built_in;
 use super::mask;
 use super::object::{FieldPath, Gvk, ObjectRef, Segment};
-use super::plan::{Action, Fight, Ground, Left, Method, Obstruction, OldSecrets, Plan, Step, Wishes};
+use super::plan::{Action, Answer, Fight, Ground, Left, Method, Obstruction, OldSecrets, Plan, Step, Wishes};
 use super::policy;
 use super::refusal::Refusal;
 use super::release::ReleaseKey;
@@ -206,7 +206,7 @@ fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collat
     }
     let is_stopped_at = |finding: &&Finding| {
         let refused = ground.refused.get(&finding.object.key());
-        let mends = |refused: &Obstruction| refused.with_removal && wishes.remove_added;
+        let mends = |refused: &Obstruction| refused.alone || (refused.with_removal && wishes.remove_added);
         (is_repair(finding) || finding.change == Change::Missing) && refused.is_some_and(|refused| !mends(refused))
     };
     let refused = with_verdict(report, Verdict::Drift).find(is_stopped_at)?;
@@ -282,11 +282,11 @@ fn sort_out(plan: &mut Plan, drift: &[&Finding], ground: &Ground, wishes: &Wishe
         } else if is_named && findings.iter().any(|finding| obstacle(finding) == Some(Obstacle::Immutable)) {
             let lost =
                 lost(&object.gvk).map_err(|why| Refusal::NeverRecreated { object: Box::new(object.clone()), why })?;
-            match refused {
+            match refused.filter(|refused| refused.answer != Answer::Uncertain) {
                 Some(refused) => {
                     let needs =
                         format!("a change by hand: it would not be deleted and created again ({})", refused.why);
-                    plan.left.extend(findings.iter().map(|finding| left(finding, needs.clone())));
+                    plan.left.extend(findings.iter().map(|finding| left_refused(finding, needs.clone())));
                 }
                 None => {
                     for finding in findings {
@@ -322,9 +322,13 @@ fn sort_out_object(
     let (removable, others): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| is_removable(finding));
     let with_helm = plan.method != Method::Patch;
-    let refused = ground.refused.get(&object.key()).filter(|refused| !refused.is_forbidden);
+    let refused = ground.refused.get(&object.key()).filter(|refused| refused.answer != Answer::Uncertain);
+    // Helm is not to send it, or nobody.
+    let by_patch = refused.is_some_and(|refused| refused.alone);
+    let refused = refused.filter(|refused| !refused.alone);
     // One that shuts another out (`value` and `valueFrom`), or may be renamed into it, goes in the same request.
     let is_one = refused.is_some()
+        || by_patch
         || others.iter().any(|finding| is_repair(finding) && removable.iter().any(|added| shuts_out(finding, added)));
     let mut is_patched = false;
     for finding in others {
@@ -341,7 +345,14 @@ fn sort_out_object(
             (None, Change::Orphan, _) => format!("`kubectl delete` of {object}: it is in no manifest"),
             (None, Change::Unreadable, _) => "the right to read it".to_owned(),
             (None, _, Some(refused)) if !refused.with_removal => {
-                format!("a change by hand: the server refuses it ({})", refused.why)
+                let needs = match refused.answer {
+                    Answer::Forbidden => format!("the right to change it ({})", refused.why),
+                    Answer::Refused | Answer::Uncertain => {
+                        format!("a change by hand: the server refuses it ({})", refused.why)
+                    }
+                };
+                plan.left.push(left_refused(finding, needs));
+                continue;
             }
             (None, _, Some(refused)) if !wishes.remove_added => {
                 format!("--remove-added: the server refuses it beside what was added ({})", refused.why)
@@ -376,7 +387,7 @@ fn sort_out_object(
             }
             Some(refused) if !refused.with_removal => {
                 let needs = format!("a change by hand: the server refuses to go without it ({})", refused.why);
-                plan.left.push(left(finding, needs));
+                plan.left.push(left_refused(finding, needs));
             }
             _ if is_one && is_patched => {
                 let at = if with_helm { &mut steps.first } else { &mut steps.patched };
@@ -421,8 +432,12 @@ fn is_key(finding: &Finding) -> bool {
     finding.path.as_ref().is_some_and(is_item_key)
 }
 
+fn left_refused(finding: &Finding, needs: String) -> Left {
+    Left { is_refused: true, ..left(finding, needs) }
+}
+
 fn left(finding: &Finding, needs: String) -> Left {
-    Left { finding: finding.clone(), needs, is_removable: false }
+    Left { finding: finding.clone(), needs, is_removable: false, is_refused: false }
 }
 
 fn add(steps: &mut Vec<Step>, action: Action, finding: &Finding) {
@@ -849,7 +864,7 @@ mod tests {
         let refusing = |with_removal| Ground {
             refused: BTreeMap::from([(
                 union()[0].object.key(),
-                Obstruction { why: "not both".into(), is_forbidden: false, with_removal },
+                Obstruction { why: "not both".into(), answer: Answer::Refused, alone: false, with_removal },
             )]),
             ..ground()
         };
@@ -866,10 +881,16 @@ mod tests {
         assert_eq!((plan.method, actions(&plan), needs(&plan)), (Method::Upgrade, vec!["patch", "upgrade"], vec![]));
         let plan = planned(findings(), &refusing(false), &allowed);
         assert_eq!((plan.method, actions(&plan), plan.left.len()), (Method::Patch, vec!["patch"], 2));
-        // A lack of rights is Helm's as well; each patch is tried, and told.
-        let mut forbidden = refusing(false);
-        forbidden.refused.values_mut().for_each(|one| one.is_forbidden = true);
-        let plan = planned(findings(), &forbidden, &allowed);
+        assert!(plan.left.iter().all(|left| left.is_refused));
+        // What Helm cannot send is sent before it runs.
+        let mut alone = refusing(false);
+        alone.refused.values_mut().for_each(|one| one.alone = true);
+        let plan = planned(findings(), &alone, &wishes());
+        assert_eq!((plan.method, actions(&plan)), (Method::Upgrade, vec!["patch", "upgrade"]));
+        // Without an answer a patch is tried, and told; Helm is not.
+        let mut uncertain = refusing(false);
+        uncertain.refused.values_mut().for_each(|one| one.answer = Answer::Uncertain);
+        let plan = planned(findings(), &uncertain, &allowed);
         assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch", "patch"]));
     }
 

@@ -95,6 +95,36 @@ pub(crate) fn json_patch(wanted: &Value, live: &Value, findings: &[&Finding]) ->
     Ok(operations)
 }
 
+/// Like [`json_patch`], but each field goes with the map that it stands in, as a whole. `None`: not all of them have one that may be
+/// replaced, deep enough in the object and without what is to stay (`kept`).
+pub(crate) fn maps_patch(wanted: &Value, live: &Value, findings: &[&Finding], kept: &[&Finding]) -> Option<Vec<Value>> {
+    const SHALLOWEST: usize = 2;
+    let mut operations = version_test(live);
+    let mut done: Vec<&str> = Vec::new();
+    for finding in findings {
+        let (path, pointer) = (finding.path.as_ref()?, finding.pointer.as_deref()?);
+        let (_, above) = path.0.split_last()?;
+        let (map, _) = pointer.rsplit_once('/')?;
+        let stays = |one: &&Finding| {
+            one.change == Change::Added && one.path.as_ref().is_some_and(|own| own.0.starts_with(above))
+        };
+        if above.len() < SHALLOWEST || kept.iter().any(|one| stays(one)) {
+            return None;
+        }
+        if done.contains(&map) {
+            continue;
+        }
+        let (new, old) = (find(wanted, above)?, live.pointer(map)?);
+        if !new.is_object() || !old.is_object() {
+            return None;
+        }
+        operations.push(json!({"op": "test", "path": map, "value": old}));
+        operations.push(json!({"op": "replace", "path": map, "value": new}));
+        done.push(map);
+    }
+    (!done.is_empty()).then_some(operations)
+}
+
 /// Another object of the name, or a newer state of this one, is a conflict.
 fn version_test(live: &Value) -> Vec<Value> {
     let metadata =
@@ -366,6 +396,26 @@ mod tests {
                 json!({"op": "add", "path": "/env/1", "value": b}),
             ]
         );
+    }
+
+    #[test]
+    fn a_map_is_put_back_as_a_whole_unless_something_in_it_stays() {
+        let strategy = |field: &str| FieldPath::of_fields(&["spec", "strategy", field]);
+        let wanted = json!({"spec": {"strategy": {"type": "Recreate"}}});
+        let live = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
+        let changed = finding(Change::Changed, strategy("type"), "/spec/strategy/type");
+        assert_eq!(
+            maps_patch(&wanted, &live, &[&changed], &[]).unwrap(),
+            [
+                json!({"op": "test", "path": "/spec/strategy", "value": live["spec"]["strategy"]}),
+                json!({"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}),
+            ]
+        );
+        let added = finding(Change::Added, strategy("rollingUpdate"), "/spec/strategy/rollingUpdate");
+        assert_eq!(maps_patch(&wanted, &live, &[&changed], &[&added]), None);
+        assert!(maps_patch(&wanted, &live, &[&changed, &added], &[]).is_some());
+        let shallow = finding(Change::Changed, FieldPath::of_fields(&["spec", "paused"]), "/spec/paused");
+        assert_eq!(maps_patch(&wanted, &live, &[&shallow], &[]), None);
     }
 
     #[test]

@@ -417,7 +417,7 @@ pub(crate) fn planned() -> Vec<Planned> {
             step(Action::Patch(depth.object.clone()), vec![depth.clone()]),
             step(Action::RemoveAdded(label.object.clone()), vec![label]),
         ],
-        left: vec![Left { finding: added, needs: "--remove-added".into(), is_removable: true }],
+        left: vec![Left { finding: added, needs: "--remove-added".into(), is_removable: true, is_refused: false }],
         collateral: vec![scaled],
         resets: true,
         hooks: vec!["pre-upgrade Job/migrate".into()],

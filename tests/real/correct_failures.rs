@@ -480,9 +480,13 @@ fn a_patch_that_is_forbidden_is_told_and_the_others_are_made() {
         let mut command = stage.drift();
         command.env("KUBECONFIG", &kubeconfig).args(["correct", "demo", "-o", "json", "--yes", "--method", "patch"]);
         let finished = run(&mut command, "", LIMIT).unwrap();
-        let (outcome, message) = failed(&stage, &finished);
-        assert!(message.contains("forbidden"), "{message}");
-        assert_eq!(outcome["steps"][1]["result"], "done", "{outcome}");
+        assert_eq!(finished.code, Some(2), "{}{}", finished.stdout, finished.stderr);
+        let outcome: Value = serde_json::from_str(&finished.stdout).unwrap();
+        let left = outcome["releases"][0]["left"][0]["needs"].as_str().unwrap_or_default();
+        say(&format!("forbidden | {} | {left}", flavour.name()));
+        assert!(left.starts_with("the right to change it (") && left.contains("forbidden"), "{outcome}");
+        assert_eq!(outcome["steps"].as_array().map(Vec::len), Some(1), "{outcome}");
+        assert_eq!(outcome["steps"][0]["result"], "done", "{outcome}");
         assert_eq!((settings(&stage).as_str(), stage.get("configmap/other")["data"]["v"].as_str()), ("9", Some("1")));
         assert_eq!(outcome["report"]["releases"][0]["findings"].as_array().unwrap().len(), 1, "{outcome}");
     }

@@ -404,6 +404,76 @@ fn shut_out(flavour: Flavour, method: &str) {
     assert_eq!(stage.get("pdb/budget")["spec"]["minAvailable"], 2);
 }
 
+const STRATEGY: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "registry.example/web:1"}]}
+"#;
+
+/// `rollingUpdate` is a default that came with the other type: nobody added it, and the server takes the type back only without it.
+#[test]
+fn a_default_of_another_choice_goes_with_it() {
+    for flavour in FLAVOURS {
+        for method in ["upgrade", "patch"] {
+            let _slot = control_plane().slot();
+            let stage = installed(&format!("strategy-{method}"), flavour, STRATEGY, &[]);
+            let patch = json!([{"op": "replace", "path": "/spec/strategy", "value": {"type": "RollingUpdate"}}]);
+            stage.edit("deployment/web", &patch);
+            let outcome = stage.corrected(&["--method", method]);
+            let about = format!("{} {method}: {outcome}", flavour.name());
+            say(&format!("default | {} | {method} | {:?}", flavour.name(), actions(&outcome["releases"][0])));
+            assert_eq!(reason(&outcome), "InSync", "{about}");
+            assert!(stage.history().ends_with("deployed"), "{about}");
+            assert_eq!(stage.get("deployment/web")["spec"]["strategy"], json!({"type": "Recreate"}), "{about}");
+        }
+    }
+}
+
+const NODE_PORT: &str = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, clusterIP: ADDRESS, ports: [{port: 80, nodePort: 30477}]}
+"#;
+
+/// Its own node port is allocated as long as a Service is there: that is nothing against creating it again.
+#[test]
+fn a_service_is_recreated_with_its_own_ports() {
+    let _slot = control_plane().slot();
+    let template = NODE_PORT.replace("ADDRESS", &free_address());
+    let stage = installed("node-port", THREE, &template, &[]);
+    let mut object = stage.get("service/web");
+    object["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|key, _| ["name", "labels", "annotations"].contains(&key.as_str()));
+    for key in ["clusterIP", "clusterIPs"] {
+        object["spec"].as_object_mut().unwrap().remove(key);
+    }
+    stage.kubectl(&["delete", "service/web"]);
+    stage.namespace.kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
+    let outcome = stage.corrected(&["--recreate", "Service/web"]);
+    assert_eq!(actions(&outcome["releases"][0]), ["recreate"], "{outcome}");
+    assert_eq!(reason(&outcome), "InSync", "{outcome}");
+}
+
+/// A free address of the cluster's own range.
+fn free_address() -> String {
+    let namespace = control_plane().namespace("correct-address");
+    let service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}});
+    namespace.kubectl(&["create", "-f", "-"], &service.to_string()).unwrap();
+    let address = namespace.kubectl(&["get", "service/x", "-o", "jsonpath={.spec.clusterIP}"], "").unwrap();
+    namespace.kubectl(&["delete", "service/x"], "").unwrap();
+    address
+}
+
 /// A deletion cannot be taken back: that the object may be created again is found out before.
 #[test]
 fn nothing_is_deleted_that_may_not_be_created_again() {
