@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::cluster::bundle::{About, CaptureError, Existing, Recorder};
 use crate::cluster::client::Client;
 use crate::config::{Config, Consent, Correct, Evidence, PlanFormat};
-use crate::drift::finding::{Fix, Report};
+use crate::drift::finding::{Fix, NoticeReason, Report};
 use crate::drift::outcome::{self, Outcome, Planned};
 use crate::drift::plan::Named;
 use crate::error::Error;
@@ -106,6 +106,10 @@ async fn prepare(
     run.progress.finish();
     if let Some(code) = cannot_begin(run, &prepared, err)? {
         return Ok(Preparation::Ended(code));
+    }
+    // Whether Flux runs a release is a reason to leave it alone.
+    for notice in prepared.report.notices.iter().filter(|notice| notice.reason == NoticeReason::LookupForbidden) {
+        say(err, &format!("note: {}", notice.message))?;
     }
     for _ in 0..PLANS {
         let refused = prepared.planned.iter().any(Planned::is_refused);

@@ -136,3 +136,23 @@ fn said(sent: Result<Result<(), ChangeError>, String>) -> Option<(String, Answer
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_told_apart() {
+        let answer = |sent| said(sent).map(|(_, answer)| answer);
+        let text = || "why".to_owned();
+        assert_eq!(answer(Ok(Ok(()))), None);
+        assert_eq!(answer(Ok(Err(ChangeError::Absent(text())))), None);
+        let not_asked = "admission webhook \"x\" does not support dry run".to_owned();
+        assert_eq!(answer(Ok(Err(ChangeError::Refused(not_asked)))), None);
+        assert_eq!(answer(Ok(Err(ChangeError::Refused("no dry run for you".to_owned())))), Some(Answer::Refused));
+        assert_eq!(answer(Ok(Err(ChangeError::Forbidden(text())))), Some(Answer::Forbidden));
+        assert_eq!(answer(Ok(Err(ChangeError::Unanswered(text())))), Some(Answer::Uncertain));
+        assert_eq!(answer(Ok(Err(ChangeError::Conflict(text())))), Some(Answer::Uncertain));
+        assert_eq!(answer(Err(text())), Some(Answer::Refused));
+    }
+}

@@ -44,6 +44,10 @@ impl Planned {
             (Decision::Correct(plan), Decision::Correct(again)) => {
                 self.release == other.release && wordless(plan) == wordless(again)
             }
+            // Of a refusal, which may tell how long it has been so.
+            (Decision::Refuse(one), Decision::Refuse(again)) => {
+                self.release == other.release && one.word() == again.word()
+            }
             (one, again) => self.release == other.release && one == again,
         }
     }

@@ -100,7 +100,8 @@ fn refuse_state(report: &ReleaseReport) -> Result<(), Refusal> {
     if let Some(notice) = mismatch {
         return Err(Refusal::State { reason: "RevisionMismatch", message: notice.message.clone() });
     }
-    if report.suspended {
+    // What Flux runs is refused for that, with Flux's own way to resume.
+    if report.suspended && policy::managing(&report.notices).is_none() {
         return Err(Refusal::Suspended);
     }
     if report.mode == Mode::Disabled {
@@ -114,9 +115,14 @@ const HELMS: [&str; 4] = ["Helm", "helm", "helm3", "helm4"];
 
 fn refuse_owner(report: &ReleaseReport, ground: &Ground) -> Result<(), Refusal> {
     let (name, namespace) = (&report.name, &report.namespace);
-    if policy::is_run_by_flux(&report.notices) {
+    if let Some((namespace, name)) = policy::managing(&report.notices) {
+        let resume = if report.suspended {
+            format!("`flux resume helmrelease {name} -n {namespace}`, then ")
+        } else {
+            String::new()
+        };
         return Err(Refusal::OtherController(format!(
-            "Flux runs this release, and would not know of a correction: `flux reconcile helmrelease {name} -n {namespace} --force`"
+            "Flux runs this release, and would not know of a correction: {resume}`flux reconcile helmrelease {name} -n {namespace} --force`"
         )));
     }
     let Some(other) = ground.record_writers.iter().find(|writer| !HELMS.contains(&writer.as_str())) else {
@@ -197,6 +203,13 @@ fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collat
     if let Some(finding) = confused {
         return Some(format!("Helm's merge would take one list item of {} for another", finding.object));
     }
+    let waits = with_verdict(report, Verdict::Drift).find(|finding| !wishes.remove_added && waits_for_address(finding));
+    if let Some(finding) = waits {
+        return Some(format!(
+            "Helm would wait for an address of {}, which somebody made a load balancer",
+            finding.object
+        ));
+    }
     let stuck = with_verdict(report, Verdict::Drift).find(|finding| {
         matches!(obstacle(finding), Some(Obstacle::Immutable | Obstacle::Shrinks))
             && !wishes.recreate.iter().any(|named| named.names(&finding.object))
@@ -212,6 +225,15 @@ fn against_helm(report: &ReleaseReport, ground: &Ground, wishes: &Wishes, collat
     let refused = with_verdict(report, Verdict::Drift).find(is_stopped_at)?;
     let why = ground.refused.get(&refused.object.key()).map(|refused| refused.why.as_str()).unwrap_or_default();
     Some(format!("Helm would stop at {}: {why}", refused.object))
+}
+
+/// An added `type: LoadBalancer`: Helm leaves it, and is not done before it has an address (helm/helm `pkg/kube/ready.go`).
+fn waits_for_address(finding: &Finding) -> bool {
+    finding.change == Change::Added
+        && finding.object.gvk.group.is_empty()
+        && finding.object.gvk.kind == "Service"
+        && finding.path == Some(FieldPath::of_fields(&["spec", "type"]))
+        && finding.live == Shown::Plain("LoadBalancer".into())
 }
 
 /// `Deployment/api .spec.replicas`
@@ -825,9 +847,18 @@ mod tests {
         flux.notices.push(Notice {
             object: None,
             reason: NoticeReason::FluxMode,
-            message: "HelmRelease prod/nucleus manages the release; its own drift detection is warn".into(),
+            message: "HelmRelease flux/web manages the release; its own drift detection is warn".into(),
         });
-        assert_eq!(plan(&flux, &ground(), &wishes()).unwrap_err().word(), "OtherController");
+        for suspended in [false, true] {
+            flux.suspended = suspended;
+            let refusal = plan(&flux, &ground(), &wishes()).unwrap_err();
+            let words = refusal.to_string();
+            assert!(
+                refusal.word() == "OtherController" && words.contains("reconcile helmrelease web -n flux --force"),
+                "{words}"
+            );
+            assert_eq!(words.contains("flux resume helmrelease web -n flux"), suspended, "{words}");
+        }
         assert_eq!(plan(&report(Vec::new()), &ground(), &wishes()), Ok(None));
     }
 

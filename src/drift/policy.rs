@@ -110,9 +110,12 @@ fn foreign(record: &RecordMeta, label: &str) -> Option<String> {
     Some(if owners.is_empty() { "somebody unknown".to_owned() } else { owners.join(" and ") })
 }
 
-/// Whether a release's notices say that Flux runs it ([`about_flux`]); a stranger's HelmRelease does not.
-pub(crate) fn is_run_by_flux(notices: &[Notice]) -> bool {
-    notices.iter().any(|notice| notice.reason == NoticeReason::FluxMode && notice.message.contains(MANAGES))
+/// Namespace and name of the HelmRelease that runs a release, as its notices say ([`about_flux`]); a stranger's does not.
+pub(crate) fn managing(notices: &[Notice]) -> Option<(&str, &str)> {
+    notices.iter().filter(|notice| notice.reason == NoticeReason::FluxMode).find_map(|notice| {
+        let who = notice.message.split_once(MANAGES)?.0.trim_end();
+        who.rsplit(' ').next()?.split_once('/')
+    })
 }
 
 const MANAGES: &str = "manages the release";

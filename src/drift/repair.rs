@@ -108,7 +108,7 @@ pub(crate) fn maps_patch(wanted: &Value, live: &Value, findings: &[&Finding], ke
         let stays = |one: &&Finding| {
             one.change == Change::Added && one.path.as_ref().is_some_and(|own| own.0.starts_with(above))
         };
-        if above.len() < SHALLOWEST || kept.iter().any(|one| stays(one)) {
+        if above.len() < SHALLOWEST || kept.iter().any(stays) {
             return None;
         }
         if done.contains(&map) {

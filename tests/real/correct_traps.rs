@@ -123,6 +123,9 @@ fn what_would_keep_helm_waiting_goes_first() {
             "service/web",
             &json!([{"op": "replace", "path": "/spec/type", "value": "LoadBalancer"}, {"op": "replace", "path": "/spec/ports/0/name", "value": "x"}]),
         );
+        let kept = stage.planned(&[]);
+        assert_eq!(kept["releases"][0]["method"], "patch", "{kept}");
+        assert!(kept["releases"][0]["because"].as_str().unwrap().contains("wait for an address"), "{kept}");
         let outcome = stage.corrected(&["--remove-added", "--timeout", "20s"]);
         assert_eq!(actions(&outcome["releases"][0]), ["remove-added", "upgrade"], "{outcome}");
         assert_eq!(reason(&outcome), "InSync", "{outcome}");
@@ -526,4 +529,34 @@ subjects: [{kind: ServiceAccount, name: x, namespace: default}]
     assert_eq!(stage.get("rolebinding/binding")["metadata"]["uid"], uid, "{}", finished.stdout);
     let left = &planned["releases"][0]["left"];
     assert!(left[0]["needs"].as_str().unwrap_or_default().contains("no bindings after hours"), "{planned}");
+}
+
+const EACH: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-settings"}
+data: {v: "{{ .Values.v }}"}
+"#;
+
+/// One that is refused, in words that change while they are read, keeps no other from being corrected.
+#[test]
+fn one_refused_release_hinders_no_other() {
+    let _slot = control_plane().slot();
+    let stage = installed("several", THREE, EACH, &[]);
+    let chart = stage.chart.to_string_lossy().into_owned();
+    for name in ["other", "stuck"] {
+        stage.helm(&["install", name, &chart]);
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    for name in ["demo", "other", "stuck"] {
+        stage.edit(&format!("configmap/{name}-settings"), &json!([{"op": "replace", "path": "/data/v", "value": "9"}]));
+    }
+    record::set_status(&stage.namespace, "stuck", 1, "pending-upgrade");
+    let mut command = stage.drift();
+    command.args(["correct", "demo", "other", "stuck", "--yes", "-o", "json"]);
+    let finished = run(&mut command, "", LIMIT).unwrap();
+    assert_eq!(finished.code, Some(2), "{}{}", finished.stdout, finished.stderr);
+    let values =
+        ["demo", "other", "stuck"].map(|name| stage.get(&format!("configmap/{name}-settings"))["data"]["v"].clone());
+    assert_eq!(values, [json!("1"), json!("1"), json!("9")], "{}{}", finished.stdout, finished.stderr);
 }
