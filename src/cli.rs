@@ -476,6 +476,8 @@ pub(crate) fn definition(called: &str) -> clap::Command {
         .bin_name(called)
         .override_usage(format!("{called} [RELEASE]... [OPTIONS]\n       {called} COMMAND [RELEASE]... [OPTIONS]"))
         .after_help(examples::of_program(called));
+    // To an older revision leads helm, as the error says.
+    let command = command.mut_subcommand("correct", |correct| correct.mut_arg("revision", |flag| flag.hide(true)));
     examples::add(command, called)
 }
 

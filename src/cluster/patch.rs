@@ -153,7 +153,8 @@ impl Cluster {
         content_type: &'static str,
         body: &Value,
     ) -> Result<(), ChangeError> {
-        let sending = Sending { method, path: query.path(), content_type, body: body.to_string().into_bytes() };
+        let body = as_go_writes(&body.to_string()).into_bytes();
+        let sending = Sending { method, path: query.path(), content_type, body };
         self.client.send(&sending).await.map(drop).map_err(change_error)
     }
 }
@@ -161,6 +162,14 @@ impl Cluster {
 fn object_path(served: &Served, object: &ObjectRef) -> Result<String, ChangeError> {
     let path = path::object(served, object.namespace.as_deref(), &object.name);
     path.ok_or_else(|| ChangeError::Refused(format!("no object can be called {:?}", object.name)))
+}
+
+/// The server compares a patch's `test` with the object byte by byte, as Go's encoder wrote it: these characters it escapes
+/// (encoding/json `HTMLEscape`; evanphx/json-patch `lazyNode.equal`). In JSON they stand in strings alone.
+fn as_go_writes(json: &str) -> String {
+    const ESCAPED: [(char, &str); 5] =
+        [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+    ESCAPED.iter().fold(json.to_owned(), |text, (from, to)| text.replace(*from, to))
 }
 
 /// In the version that it is sent in.
@@ -190,5 +199,18 @@ fn change_error(error: ReadError) -> ChangeError {
         | ReadError::Unreachable(_)
         | ReadError::Malformed(_)
         | ReadError::NotCaptured(_) => ChangeError::Unanswered(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_written_as_go_writes_the_object() {
+        let value = json!({"a<b": "x & y > z\u{2028}\\u003c \"q\""});
+        let text = as_go_writes(&value.to_string());
+        assert_eq!(text, r#"{"a\u003cb":"x \u0026 y \u003e z\u2028\\u003c \"q\""}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }

@@ -228,7 +228,9 @@ impl Run<'_> {
                 // Deleted or not: that is looked at next.
                 tracing::warn!(%object, why, "no answer to its deletion");
             }
-            Err(error) => return StepResult::Failed(format!("it was not deleted: {error}")),
+            Err(error) => {
+                return StepResult::Failed(format!("it was not deleted: {}", subject.quote(&error.to_string())));
+            }
         }
         if let Err(why) = self.wait_until_gone(cluster, served, &read_as, live).await {
             return StepResult::Failed(why);
@@ -250,7 +252,7 @@ impl Run<'_> {
                         "it is there; the answer to its creation was lost: {problem}"
                     )));
                 }
-                Err(error) => problem = error.to_string(),
+                Err(error) => problem = subject.quote(&error.to_string()),
             }
         }
         StepResult::Failed(format!(

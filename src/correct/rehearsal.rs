@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::cluster::Cluster;
 use crate::cluster::patch::{Attempt, ChangeError};
 use crate::drift::finding::{ApplyMethod, Change, Finding};
-use crate::drift::object::{ObjectKey, ObjectRef, Segment};
+use crate::drift::in_place::retains_keys;
+use crate::drift::object::{ObjectKey, ObjectRef};
 use crate::drift::plan::{Action, Answer, Obstruction, Plan};
 
 use super::change::{anew, dependents, send, send_fields, send_maps};
@@ -31,11 +32,17 @@ pub(super) async fn rehearse(cluster: &Cluster, plan: &Plan, subject: &Subject) 
         };
         let is_patch = matches!(action, Action::Patch(_) | Action::RemoveAdded(_)) && answer == Answer::Refused;
         let alone = is_patch && by_helm && try_patch(&findings).await;
-        let mut all = findings;
-        all.extend(additions(plan, object));
+        // An object may have two steps: what is refused of one is tried with the other.
+        let mut all: Vec<Finding> = Vec::new();
+        for finding in findings.into_iter().chain(repairs(plan, object)).chain(additions(plan, object)) {
+            if !all.contains(&finding) {
+                all.push(finding);
+            }
+        }
         let with_removal =
             is_patch && !alone && all.iter().any(|finding| finding.change == Change::Added) && try_patch(&all).await;
-        found.insert(object.key(), Obstruction { why: subject.quote(&why), answer, alone, with_removal });
+        let obstruction = Obstruction { why: subject.quote(&why), answer, alone, with_removal };
+        found.entry(object.key()).or_insert(obstruction);
     }
     found
 }
@@ -51,12 +58,8 @@ async fn as_helm(
 ) -> Option<(String, Answer)> {
     let refused = said(send_fields(cluster, method, action, subject, findings, Attempt::Rehearsal).await)?;
     let retains = |finding: &Finding| {
-        let path = finding.path.as_ref().map(|path| path.0.as_slice()).unwrap_or_default();
-        let above = path.split_last().map(|(_, above)| above).unwrap_or_default();
-        let names =
-            |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Field(field)) if field == name);
-        names(above.last(), "strategy")
-            || (matches!(above.last(), Some(Segment::Item(_))) && names(above.iter().rev().nth(1), "volumes"))
+        let above = finding.path.as_ref().and_then(|path| path.0.split_last()).map(|(_, above)| above);
+        above.is_some_and(retains_keys)
     };
     let object = action.object()?;
     if method == ApplyMethod::ClientSide
@@ -93,6 +96,13 @@ fn changes(plan: &Plan) -> Vec<Rehearsed> {
         }
     }
     changes
+}
+
+/// Changed and removed fields of the object that the plan would put back.
+fn repairs(plan: &Plan, object: &ObjectRef) -> Vec<Finding> {
+    let all = plan.steps.iter().flat_map(|step| &step.findings);
+    let own = all.filter(|finding| finding.object.key() == object.key());
+    own.filter(|finding| matches!(finding.change, Change::Changed | Change::Removed)).cloned().collect()
 }
 
 /// What somebody added to the object, be it to be removed or not.

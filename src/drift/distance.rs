@@ -79,10 +79,17 @@ impl HistoryReport {
                     format!(" (and {})", names.join(", "))
                 }
             };
-            return Some(format!(
-                "the live state is as in revision {last}{others}, but revision {} is current: rolled back by hand?",
-                current.revision
-            ));
+            let status = self.revisions.iter().find(|one| one.revision == *last).and_then(|one| one.status.as_deref());
+            let pending = status.filter(|status| status.starts_with("pending-"));
+            let current = current.revision;
+            return Some(match pending {
+                Some(status) => format!(
+                    "the live state is as in revision {last}{others}, which is {status}; revision {current} is the last one that was deployed"
+                ),
+                None => format!(
+                    "the live state is as in revision {last}{others}, but revision {current} is current: rolled back by hand?"
+                ),
+            });
         }
         // Of equally near ones the current, then the newest.
         let nearest = self
@@ -136,6 +143,18 @@ pub(crate) mod tests {
             notices: Vec::new(),
             errors: Vec::new(),
         }
+    }
+
+    #[test]
+    fn an_upgrade_that_hangs_is_no_rollback() {
+        let mut history = report("1=1* 2=0");
+        history.revisions[1].status = Some("pending-upgrade".into());
+        assert_eq!(
+            history.message().as_deref(),
+            Some(
+                "the live state is as in revision 2, which is pending-upgrade; revision 1 is the last one that was deployed"
+            )
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::object::{FieldPath, Gvk};
+use super::object::{FieldPath, Gvk, Segment};
 
 /// Groups whose types Helm has compiled in; of others it patches old manifest to new, which repairs nothing (helm.md §4.2).
 pub(crate) fn is_built_in(gvk: &Gvk) -> bool {
@@ -77,6 +77,13 @@ pub(crate) fn is_immutable(gvk: &Gvk, live: &Value, path: &FieldPath) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a client-side merge keeps only the keys that it sends of the map at this path (`patchStrategy: retainKeys` in kubernetes/api).
+pub(crate) fn retains_keys(path: &[Segment]) -> bool {
+    let names = |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Field(field)) if field == name);
+    names(path.last(), "strategy")
+        || (matches!(path.last(), Some(Segment::Item(_))) && names(path.iter().rev().nth(1), "volumes"))
 }
 
 /// `immutable: true` of a ConfigMap or Secret, which cannot be taken back either.

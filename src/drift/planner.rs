@@ -7,7 +7,7 @@ use super::equal;
 use super::finding::{
     ApplyMethod, Cause, Change, Finding, Fix, Mode, NoticeReason, Reason, ReleaseReport, Shown, Verdict,
 };
-use super::in_place::is_built_in;
+use super::in_place::{is_built_in, retains_keys};
 use super::mask;
 use super::object::{FieldPath, Gvk, ObjectRef, Segment};
 use super::plan::{Action, Answer, Fight, Ground, Left, Method, Obstruction, OldSecrets, Plan, Step, Wishes};
@@ -15,6 +15,7 @@ use super::policy;
 use super::refusal::Refusal;
 use super::release::ReleaseKey;
 use super::repair::is_item_key;
+use super::writers::is_persons_tool;
 
 /// Of a record, whose payload a Secret can hold 1 MiB of: beyond this another revision may not fit.
 const LARGE: usize = 1_000_000;
@@ -348,10 +349,10 @@ fn sort_out_object(
     // Helm is not to send it, or nobody.
     let by_patch = refused.is_some_and(|refused| refused.alone);
     let refused = refused.filter(|refused| !refused.alone);
-    // One that shuts another out (`value` and `valueFrom`), or may be renamed into it, goes in the same request.
+    // What the server refuses by itself goes in one request with what was added.
     let is_one = refused.is_some()
         || by_patch
-        || others.iter().any(|finding| is_repair(finding) && removable.iter().any(|added| shuts_out(finding, added)));
+        || others.iter().any(|finding| is_repair(finding) && removable.iter().any(|added| takes_along(finding, added)));
     let mut is_patched = false;
     for finding in others {
         let needs = match (obstacle(finding), finding.change, refused) {
@@ -428,25 +429,14 @@ fn is_repair(finding: &Finding) -> bool {
     matches!(finding.change, Change::Changed | Change::Removed)
 }
 
-/// Whether of two fields side by side an object may be allowed but one. Entries of a free map never are such.
-fn shuts_out(finding: &Finding, added: &Finding) -> bool {
-    const FREE: [&str; 9] = [
-        "data",
-        "binaryData",
-        "stringData",
-        "labels",
-        "annotations",
-        "matchLabels",
-        "nodeSelector",
-        "limits",
-        "requests",
-    ];
+/// Whether client-side Helm, which keeps only the keys that it sends of such a map (`retainKeys`: a strategy, a volume), would take
+/// away what somebody added beside the field.
+fn takes_along(finding: &Finding, added: &Finding) -> bool {
     let above = |finding: &Finding| -> Option<Vec<Segment>> {
         finding.path.as_ref().and_then(|path| path.0.split_last()).map(|(_, above)| above.to_vec())
     };
     let (Some(one), Some(other)) = (above(finding), above(added)) else { return false };
-    let is_free = matches!(one.last(), Some(Segment::Field(name)) if FREE.contains(&name.as_str()));
-    one == other && !is_free
+    one == other && is_built_in(&finding.object.gvk) && retains_keys(&one)
 }
 
 /// A list's item with another key: Helm would add one more.
@@ -567,12 +557,9 @@ fn fights(drift: &[&Finding], ground: &Ground) -> Vec<Fight> {
         let path = finding.path.as_ref().map(ToString::to_string);
         let (writer, corrected) = ground.before.get(&(finding.object.key(), path.clone()))?;
         let now = finding.manager.as_ref().map(|manager| manager.name.clone());
-        (now.as_deref().unwrap_or_default() == writer).then(|| Fight {
-            object: finding.object.clone(),
-            path,
-            writer: now,
-            corrected: *corrected,
-        })
+        // Who edits by hand twice is no controller, and what is gone is nobody's.
+        let is_controller = now.as_deref().is_some_and(|now| now == writer && !is_persons_tool(now));
+        is_controller.then(|| Fight { object: finding.object.clone(), path, writer: now, corrected: *corrected })
     });
     again.collect()
 }
@@ -876,18 +863,19 @@ mod tests {
     }
 
     #[test]
-    fn what_may_shut_another_out_is_patched_before_helm_runs() {
-        let [gone, added] = union();
-        let plan = planned(vec![gone.clone(), added.clone(), image()], &ground(), &wishes());
+    fn what_helm_would_take_along_is_patched_before_it_runs() {
+        let strategy =
+            |change, field, fix| finding(object("apps/v1", "StatefulSet"), change, &["spec", "strategy", field], fix);
+        let changed = || strategy(Change::Changed, "type", Fix::Upgrade);
+        let added = || strategy(Change::Added, "rollingUpdate", Fix::RemoveAdded);
+        let plan = planned(vec![changed(), added(), image()], &ground(), &wishes());
         assert_eq!((actions(&plan), needs(&plan)), (vec!["patch", "upgrade"], vec!["--remove-added"]));
         let allowed = Wishes { remove_added: true, ..wishes() };
-        let plan = planned(vec![gone, added, image()], &ground(), &allowed);
+        let plan = planned(vec![changed(), added(), image()], &ground(), &allowed);
         assert_eq!((actions(&plan), plan.steps[0].findings.len()), (vec!["patch", "upgrade"], 2));
-        // Entries of a free map stand side by side.
-        let map = || object("v1", "ConfigMap");
-        let changed = finding(map(), Change::Changed, &["data", "a"], Fix::Upgrade);
-        let added = finding(map(), Change::Added, &["data", "b"], Fix::RemoveAdded);
-        assert_eq!(actions(&planned(vec![changed, added], &ground(), &allowed)), ["remove-added", "upgrade"]);
+        // Elsewhere what was added stands beside it, unless the server says otherwise.
+        let [gone, beside] = union();
+        assert_eq!(actions(&planned(vec![gone, beside], &ground(), &allowed)), ["remove-added", "upgrade"]);
     }
 
     #[test]
@@ -922,7 +910,7 @@ mod tests {
         let mut uncertain = refusing(false);
         uncertain.refused.values_mut().for_each(|one| one.answer = Answer::Uncertain);
         let plan = planned(findings(), &uncertain, &allowed);
-        assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch", "patch"]));
+        assert_eq!((plan.method, actions(&plan)), (Method::Patch, vec!["patch", "patch", "remove-added"]));
     }
 
     #[test]
@@ -945,7 +933,10 @@ mod tests {
         let key = (image().object.key(), Some(".spec.image".to_owned()));
         let again =
             |writer: &str| Ground { before: BTreeMap::from([(key.clone(), (writer.to_owned(), when))]), ..ground() };
-        assert_eq!(planned(vec![image()], &again("kubectl-edit"), &wishes()).fights.len(), 1);
-        assert!(planned(vec![image()], &again("other"), &wishes()).fights.is_empty());
+        let mut by_controller = image();
+        by_controller.manager.iter_mut().for_each(|manager| manager.name = "hotfixer".into());
+        assert_eq!(planned(vec![by_controller.clone()], &again("hotfixer"), &wishes()).fights.len(), 1);
+        assert!(planned(vec![by_controller], &again("other"), &wishes()).fights.is_empty());
+        assert!(planned(vec![image()], &again("kubectl-edit"), &wishes()).fights.is_empty());
     }
 }

@@ -95,6 +95,16 @@ pub(crate) fn json_patch(wanted: &Value, live: &Value, findings: &[&Finding]) ->
     Ok(operations)
 }
 
+/// What an API server says of a patch that it does not explain: that of a failed `test`, for one, which compares a value's spelling.
+pub(crate) const UNEXPLAINED: &str = "the server rejected our request due to an error in our request";
+
+/// The same patch, bound to the object by its version alone.
+pub(crate) fn without_tests(operations: Vec<Value>) -> Vec<Value> {
+    let is_test = |operation: &Value| operation.get("op") == Some(&"test".into());
+    let on_uid = |operation: &Value| operation.get("path") == Some(&"/metadata/uid".into());
+    operations.into_iter().filter(|operation| !is_test(operation) || on_uid(operation)).collect()
+}
+
 /// Like [`json_patch`], but each field goes with the map that it stands in, as a whole. `None`: not all of them have one that may be
 /// replaced, deep enough in the object and without what is to stay (`kept`).
 pub(crate) fn maps_patch(wanted: &Value, live: &Value, findings: &[&Finding], kept: &[&Finding]) -> Option<Vec<Value>> {
@@ -394,6 +404,21 @@ mod tests {
                 json!({"op": "remove", "path": "/env/0"}),
                 json!({"op": "add", "path": "/env/1", "value": c}),
                 json!({"op": "add", "path": "/env/1", "value": b}),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_patch_without_tests_is_bound_to_its_object_still() {
+        let live = json!({"a": 1.0, "metadata": {"uid": "u", "resourceVersion": "7"}});
+        let changed = finding(Change::Changed, FieldPath::of_fields(&["a"]), "/a");
+        let operations = json_patch(&json!({"a": 2}), &live, &[&changed]).unwrap();
+        assert_eq!(
+            without_tests(operations),
+            [
+                json!({"op": "test", "path": "/metadata/uid", "value": "u"}),
+                json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}),
+                json!({"op": "replace", "path": "/a", "value": 2}),
             ]
         );
     }

@@ -196,7 +196,7 @@ impl State {
     /// Which of the two revisions the live state fits; with a leading separator, empty where it cannot be said.
     fn fits(&self, tally: &Tally) -> String {
         let (judged, newest) = (self.judged, self.newest);
-        if self.comparison != Comparison::Manifest || tally.unverified > 0 {
+        if self.comparison != Comparison::Manifest || tally.unverified > 0 || tally.objects <= tally.untrackable {
             return String::new();
         }
         let fits = match (judged == newest, tally.drift(), tally.upgrade, tally.from_newest) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices_deadline};
 
-use crate::drift::finding::{Change, Condition, Finding, Reason, ReleaseReport, Report, Shown, Verdict};
+use crate::drift::finding::{Change, Condition, Finding, Reason, ReleaseReport, Report, Shown, Storage, Verdict};
 use crate::drift::object::{FieldPath, ObjectRef, Segment};
 
 use super::group::{ByObject, in_order};
@@ -65,7 +65,13 @@ fn object_lines(style: &Style, release: &ReleaseReport, object: &ObjectRef, find
         .find_map(|finding| finding.source.as_ref())
         .map(|source| format!(", {source}"))
         .unwrap_or_default();
-    heading.push(PLAIN, &place).push(DIM, &format!(" (release {}/{}{source})", release.namespace, release.name));
+    let of = match release.storage {
+        Storage::Files => release.name.clone(),
+        Storage::Secret | Storage::ConfigMap | Storage::Sql => {
+            format!("release {}/{}", release.namespace, release.name)
+        }
+    };
+    heading.push(PLAIN, &place).push(DIM, &format!(" ({of}{source})"));
     let mut lines = vec![heading];
     let managers = managers(style, findings);
     lines.extend(

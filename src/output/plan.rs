@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::config::PlanFormat;
-use crate::drift::finding::{Finding, Report, Trouble};
+use crate::drift::finding::{Condition, Finding, Report, Trouble};
 use crate::drift::object::ObjectRef;
 use crate::drift::outcome::{Decision, Outcome, Planned, StepOutcome, StepResult};
 use crate::drift::plan::{Action, Method, Plan};
@@ -86,6 +86,13 @@ impl Writer<'_> {
                     let mut line = self.title(&one.release);
                     line.push(PLAIN, ": ").push(GREEN, "nothing to correct");
                     lines.push(line);
+                    let release =
+                        self.report.releases.iter().find(|release| {
+                            release.name == one.release.name && release.namespace == one.release.namespace
+                        });
+                    if let Some(release) = release.filter(|release| release.ready != Condition::True) {
+                        lines.extend(self.indented(2, &release.message));
+                    }
                 }
                 Decision::Refuse(refusal) => {
                     let mut line = self.title(&one.release);
@@ -100,7 +107,10 @@ impl Writer<'_> {
         if changes {
             lines.push(Line::new());
             let mut line = Line::new();
-            line.push(DIM, "evidence: ").push(PLAIN, evidence.unwrap_or("none is kept"));
+            match evidence {
+                Some(file) => line.push(DIM, "evidence goes to ").push(PLAIN, file),
+                None => line.push(DIM, "no evidence is kept"),
+            };
             lines.push(line);
         }
         lines
@@ -353,7 +363,7 @@ prod/worker: not corrected
 
 prod/quiet: nothing to correct
 
-evidence: x.drift
+evidence goes to x.drift
 ";
         assert_eq!(plan(None), expected);
     }

@@ -438,6 +438,33 @@ fn a_default_of_another_choice_goes_with_it() {
     }
 }
 
+/// What the server escapes when it compares, on both sides, and in a key.
+#[test]
+fn no_character_keeps_a_value_from_being_put_back() {
+    const TEXTS: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: texts, annotations: {note: "a < b && c > d"}}
+data: {html: "<p>one & two</p>", other: "1"}
+"#;
+    for flavour in FLAVOURS {
+        for method in ["upgrade", "patch"] {
+            let _slot = control_plane().slot();
+            let stage = installed(&format!("texts-{method}"), flavour, TEXTS, &[]);
+            let live = "<b>\u{2028}\u{8}\u{c}\u{1}\u{e9}\u{1f600} \\ \"q\" / &lt;\t\n";
+            stage.edit(
+                "configmap/texts",
+                &json!([
+                    {"op": "replace", "path": "/data/html", "value": live}, {"op": "replace", "path": "/data/other", "value": "2 > 1"},
+                    {"op": "add", "path": "/data/added", "value": live}, {"op": "replace", "path": "/metadata/annotations/note", "value": "<&>"},
+                ]),
+            );
+            let outcome = stage.corrected(&["--method", method, "--remove-added"]);
+            assert_eq!(reason(&outcome), "InSync", "{} {method}: {outcome}", flavour.name());
+        }
+    }
+}
+
 const NODE_PORT: &str = r#"
 apiVersion: v1
 kind: Service
