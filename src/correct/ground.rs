@@ -116,6 +116,7 @@ impl Run<'_> {
             unserved: BTreeSet::new(),
             confused: BTreeSet::new(),
             refused: BTreeMap::new(),
+            ending: BTreeSet::new(),
             held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),
@@ -164,6 +165,8 @@ impl Run<'_> {
             let list = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
             list.filter_map(Value::as_str).map(str::to_owned).collect()
         };
+        let is_ending = |live: &Value| live.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
+        let ending = seen.iter().filter(|(_, live)| is_ending(live)).map(|(key, _)| key.clone()).collect();
         let held = seen.iter().map(|(key, live)| (key.clone(), finalizers(live)));
         let held = held.filter(|(_, finalizers)| !finalizers.is_empty()).collect();
         let before = match &self.options.journal {
@@ -180,6 +183,7 @@ impl Run<'_> {
             unbuildable,
             unserved,
             confused,
+            ending,
             held,
             masked,
             before,

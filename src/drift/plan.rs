@@ -116,6 +116,8 @@ pub(crate) struct Ground {
     pub(crate) confused: BTreeSet<ObjectKey>,
     /// Objects that the server would not let be repaired as planned.
     pub(crate) refused: BTreeMap<ObjectKey, Obstruction>,
+    /// Objects that are being deleted.
+    pub(crate) ending: BTreeSet<ObjectKey>,
     /// Live finalizers by object: they may hold up its deletion.
     pub(crate) held: BTreeMap<ObjectKey, Vec<String>>,
     /// An object whose desired values are tokens of a masked capture.

@@ -1,6 +1,8 @@
 //! How a release gets back to what Helm says: a report and what the user allows -> a [`Plan`] of steps, or a [`Refusal`]. Nothing here
 //! knows how a step is carried out.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::equal;
@@ -9,7 +11,7 @@ use super::finding::{
 };
 use super::in_place::{is_built_in, retains_keys};
 use super::mask;
-use super::object::{FieldPath, Gvk, ObjectRef, Segment};
+use super::object::{FieldPath, Gvk, ObjectKey, ObjectRef, Segment};
 use super::plan::{Action, Answer, Fight, Ground, Left, Method, Obstruction, OldSecrets, Plan, Step, Wishes};
 use super::policy;
 use super::refusal::Refusal;
@@ -578,6 +580,17 @@ fn add_notes(plan: &mut Plan, report: &ReleaseReport, ground: &Ground, wishes: &
             plan.release.name, plan.judged, plan.release.namespace
         ));
     }
+    let objects: BTreeMap<ObjectKey, &ObjectRef> = plan
+        .steps
+        .iter()
+        .flat_map(|step| &step.findings)
+        .map(|finding| (finding.object.key(), &finding.object))
+        .collect();
+    for (_, object) in objects.into_iter().filter(|(key, _)| ground.ending.contains(key)) {
+        plan.notes.push(format!(
+            "{object} is being deleted: what is put back goes with it; correct it again once it is gone"
+        ));
+    }
     for step in &plan.steps {
         let Action::Recreate { object, .. } = &step.action else { continue };
         if let Some(finalizers) = ground.held.get(&object.key()) {
@@ -601,7 +614,7 @@ mod tests {
     use crate::drift::sample;
     use jiff::Timestamp;
     use serde_json::json;
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     fn object(api_version: &str, kind: &str) -> ObjectRef {
         sample::object(api_version, kind, "x")
@@ -674,6 +687,7 @@ mod tests {
             unserved: BTreeSet::new(),
             confused: BTreeSet::new(),
             refused: BTreeMap::new(),
+            ending: BTreeSet::new(),
             held: BTreeMap::new(),
             masked: None,
             before: BTreeMap::new(),
@@ -847,6 +861,16 @@ mod tests {
             assert_eq!(words.contains("flux resume helmrelease web -n flux"), suspended, "{words}");
         }
         assert_eq!(plan(&report(Vec::new()), &ground(), &wishes()), Ok(None));
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_told() {
+        let ending = Ground { ending: BTreeSet::from([image().object.key()]), ..ground() };
+        let notes = planned(vec![image(), queue()], &ending, &wishes()).notes;
+        assert_eq!(
+            notes,
+            ["Deployment/x is being deleted: what is put back goes with it; correct it again once it is gone"]
+        );
     }
 
     /// `.spec.value` gone, `.spec.valueFrom` there in its place.
