@@ -51,6 +51,23 @@ impl Attempt {
     }
 }
 
+/// A rehearsal is bound to the object, not to its version: a status that moves on is no answer to it.
+impl Attempt {
+    fn at_any_version(self, object: &Value) -> Value {
+        let mut object = object.clone();
+        if self == Self::Rehearsal
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("resourceVersion");
+        }
+        object
+    }
+
+    fn is_kept(self, operation: &Value) -> bool {
+        self == Self::Real || operation.get("path") != Some(&"/metadata/resourceVersion".into())
+    }
+}
+
 /// What becomes of what an object owns when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependents {
@@ -74,7 +91,7 @@ impl Cluster {
             .with("fieldManager", manager)
             .with("force", "true")
             .with("fieldValidation", "Ignore");
-        self.change(http::Method::PATCH, attempt.on(query), APPLY, &typed(served, body)).await
+        self.change(http::Method::PATCH, attempt.on(query), APPLY, &typed(served, &attempt.at_any_version(body))).await
     }
 
     /// Sends a JSON patch of [`repair::json_patch`].
@@ -86,6 +103,7 @@ impl Cluster {
         attempt: Attempt,
     ) -> Result<(), ChangeError> {
         let query = Query::new(&object_path(served, object)?).with("fieldManager", MANAGER);
+        let operations: Vec<Value> = operations.into_iter().filter(|one| attempt.is_kept(one)).collect();
         self.change(http::Method::PATCH, attempt.on(query), JSON_PATCH, &Value::Array(operations)).await
     }
 
@@ -131,7 +149,7 @@ impl Cluster {
         dependents: Dependents,
         attempt: Attempt,
     ) -> Result<(), ChangeError> {
-        let bound = repair::bound(&json!({"metadata": {}}), live);
+        let bound = attempt.at_any_version(&repair::bound(&json!({"metadata": {}}), live));
         let policy = match dependents {
             Dependents::Go => "Background",
             Dependents::Stay => "Orphan",
@@ -205,6 +223,17 @@ fn change_error(error: ReadError) -> ChangeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_real_change_is_bound_to_a_version() {
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": "7"}});
+        assert_eq!(Attempt::Real.at_any_version(&object), object);
+        assert_eq!(Attempt::Rehearsal.at_any_version(&object), json!({"metadata": {"uid": "u"}}));
+        let version = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "7"});
+        let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
+        assert!(Attempt::Real.is_kept(&version) && Attempt::Rehearsal.is_kept(&uid));
+        assert!(!Attempt::Rehearsal.is_kept(&version));
+    }
 
     #[test]
     fn a_patch_is_written_as_go_writes_the_object() {
