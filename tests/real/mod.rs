@@ -12,6 +12,6 @@ mod mutation;
 mod plane;
 mod recreated;
 mod rights;
-mod session;
 mod stale;
 mod sweep;
+mod transcripts;

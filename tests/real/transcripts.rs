@@ -1,6 +1,6 @@
-//! Sessions on a real cluster in the documents: what they show is what is printed.
+//! Transcripts of a real cluster in the documents: what they show is what is printed.
 //!
-//! Under `<!-- session NAMESPACE -->` the block's lines after `$ ` are commands, run in order on a release `web` of `tests/data/web` by
+//! Under `<!-- transcript on NAMESPACE -->` the block's lines after `$ ` are commands, run in order on a release `web` of `tests/data/web` by
 //! Helm 4, and what is below each is what it prints on a terminal of 112 columns. `DRIFT_WRITE_TRANSCRIPTS=1` writes them anew.
 
 use crate::support::control_plane::{Helm, control_plane};
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-const OPENS: &str = "<!-- session ";
+const OPENS: &str = "<!-- transcript on ";
 const FENCE: &str = " -->\n```console\n";
 const CLOSES: &str = "```\n";
 
 #[test]
-fn sessions_are_what_happens() {
+fn transcripts_are_what_happens() {
     let write = std::env::var_os("DRIFT_WRITE_TRANSCRIPTS").is_some();
     let mut stages = BTreeMap::new();
     for document in ["README.md", "docs/correct.md"] {
@@ -33,7 +33,7 @@ fn sessions_are_what_happens() {
             assert!(write || block == printed, "{document} differs from what happens:\n{printed}");
             anew.push_str(&format!("{OPENS}{name}{FENCE}{printed}{CLOSES}{after}"));
         }
-        assert!(stages.len() > before, "{document} shows no session");
+        assert!(stages.len() > before, "{document} has no transcript");
         if write {
             std::fs::write(&file, anew).unwrap();
         }
