@@ -10,6 +10,8 @@
     clippy::indexing_slicing,
     clippy::print_stderr,
     dead_code,
+    unused_imports,
+    unused_macros,
     reason = "shares the tests' support and uses a part of it"
 )]
 
