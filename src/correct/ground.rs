@@ -1,7 +1,7 @@
 //! What a correction stands on: the record as it is stored, the objects it wants, and what speaks against writing it once more. Reads,
 //! and runs `helm` only to render.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -104,23 +104,7 @@ impl Run<'_> {
     }
 
     fn blank(&self) -> Ground {
-        Ground {
-            record_writers: Vec::new(),
-            has_subcharts: false,
-            hooks: Vec::new(),
-            record_bytes: 0,
-            prunes: None,
-            moved_versions: false,
-            helm: self.helm.as_ref().map(|helm| helm.version).map_err(ToString::to_string),
-            unbuildable: None,
-            unserved: BTreeSet::new(),
-            confused: BTreeSet::new(),
-            refused: BTreeMap::new(),
-            ending: BTreeSet::new(),
-            held: BTreeMap::new(),
-            masked: None,
-            before: BTreeMap::new(),
-        }
+        Ground::blank(self.helm.as_ref().map(|helm| helm.version).map_err(ToString::to_string))
     }
 
     /// `None`: the record cannot be read.

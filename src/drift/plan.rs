@@ -126,6 +126,29 @@ pub(crate) struct Ground {
     pub(crate) before: BTreeMap<(ObjectKey, Option<String>), (String, Timestamp)>,
 }
 
+impl Ground {
+    /// Nothing is known that speaks for or against it, but which helm there is.
+    pub(crate) fn blank(helm: Result<HelmVersion, String>) -> Self {
+        Self {
+            record_writers: Vec::new(),
+            has_subcharts: false,
+            hooks: Vec::new(),
+            record_bytes: 0,
+            prunes: None,
+            moved_versions: false,
+            helm,
+            unbuildable: None,
+            unserved: BTreeSet::new(),
+            confused: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            ending: BTreeSet::new(),
+            held: BTreeMap::new(),
+            masked: None,
+            before: BTreeMap::new(),
+        }
+    }
+}
+
 /// One thing to do. Every finding in it is in sync once it is done.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {

@@ -675,23 +675,8 @@ mod tests {
     }
 
     fn ground() -> Ground {
-        Ground {
-            record_writers: vec!["Helm".into()],
-            has_subcharts: false,
-            hooks: Vec::new(),
-            record_bytes: 1000,
-            prunes: None,
-            moved_versions: false,
-            helm: Ok(HelmVersion { major: 3, minor: 22, patch: 0 }),
-            unbuildable: None,
-            unserved: BTreeSet::new(),
-            confused: BTreeSet::new(),
-            refused: BTreeMap::new(),
-            ending: BTreeSet::new(),
-            held: BTreeMap::new(),
-            masked: None,
-            before: BTreeMap::new(),
-        }
+        let helm = Ok(HelmVersion { major: 3, minor: 22, patch: 0 });
+        Ground { record_writers: vec!["Helm".into()], record_bytes: 1000, ..Ground::blank(helm) }
     }
 
     fn wishes() -> Wishes {
