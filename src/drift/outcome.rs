@@ -140,3 +140,64 @@ pub(crate) fn is_same(a: &Finding, b: &Finding) -> bool {
     let key = |finding: &Finding| -> ObjectKey { finding.object.key() };
     key(a) == key(b) && a.path == b.path
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::ApplyMethod;
+    use super::super::object::FieldPath;
+    use super::super::plan::{Left, Method};
+    use super::super::sample;
+    use super::*;
+
+    fn plan() -> Plan {
+        let finding = sample::finding(sample::object("v1", "ConfigMap", "x"), FieldPath::default());
+        let left = Left { finding, needs: "request 16 was refused".into(), is_removable: false, is_refused: false };
+        Plan {
+            release: ReleaseKey { namespace: "prod".into(), name: "nucleus".into() },
+            revision: 12,
+            judged: 12,
+            apply_method: ApplyMethod::ClientSide,
+            method: Method::Patch,
+            because: Some("request 16".into()),
+            steps: Vec::new(),
+            left: vec![left],
+            collateral: Vec::new(),
+            resets: false,
+            hooks: Vec::new(),
+            runs_hooks: false,
+            fights: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn planned(change: impl Fn(&mut Plan)) -> Planned {
+        let mut plan = plan();
+        change(&mut plan);
+        Planned { release: plan.release.clone(), decision: Decision::Correct(Box::new(plan)) }
+    }
+
+    #[test]
+    fn a_plan_is_the_same_whatever_words_its_reasons_have() {
+        let before = planned(|_| ());
+        let reworded = planned(|plan| {
+            plan.left[0].needs = "request 17 was refused".into();
+            plan.because = Some("request 17".into());
+        });
+        assert!(before.is_as(&reworded));
+        assert!(!before.is_as(&planned(|plan| plan.left.clear())));
+        assert!(!before.is_as(&planned(|plan| plan.because = None)));
+        assert!(!before.is_as(&planned(|plan| plan.revision += 1)));
+        let refused = |message: &str| Planned {
+            release: before.release.clone(),
+            decision: Decision::Refuse(Refusal::State { reason: "PendingUpgrade", message: message.into() }),
+        };
+        assert!(refused("for 12s").is_as(&refused("for 13s")));
+        assert!(!refused("for 12s").is_as(&before));
+    }
+
+    #[test]
+    fn what_the_server_refuses_in_part_is_a_refusal() {
+        assert!(!planned(|_| ()).is_refused());
+        assert!(planned(|plan| plan.left[0].is_refused = true).is_refused());
+    }
+}
